@@ -1,0 +1,1 @@
+//! GitOps repositories: read, predicted, overlaid. Pure: nothing here talks to the world.

@@ -1,0 +1,6 @@
+//! Everything outside the program: other programs, Docker, Kubernetes, git, the network, the
+//! machine. Only these modules talk to the world, so only they need fakes.
+
+pub mod dirs;
+pub mod environment;
+pub mod process;

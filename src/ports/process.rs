@@ -1,0 +1,200 @@
+//! Other programs: started with an explicit argument list, bounded in time and output, ended with us.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+
+use crate::error::{Error, Result, ResultExt};
+
+/// A child's output beyond this is read and thrown away, so that no program can exhaust memory.
+const OUTPUT_LIMIT: usize = 4 << 20;
+
+/// One run of a program. Nothing passes through a shell.
+#[derive(Debug, Clone)]
+pub struct Program {
+    program: OsString,
+    args: Vec<OsString>,
+    envs: Vec<(OsString, Option<OsString>)>,
+    folder: Option<PathBuf>,
+    stdin: Option<Vec<u8>>,
+    limit: Duration,
+}
+
+/// What a program that ended printed.
+#[derive(Debug, Clone)]
+pub struct Output {
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Output {
+    pub fn success(&self) -> bool {
+        self.code == Some(0)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
+    }
+
+    pub fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).trim_end().to_owned()
+    }
+}
+
+impl Program {
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Program {
+            program: program.as_ref().to_owned(),
+            args: Vec::new(),
+            envs: Vec::new(),
+            folder: None,
+            stdin: None,
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.envs.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
+        self
+    }
+
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.envs.push((name.as_ref().to_owned(), None));
+        self
+    }
+
+    pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
+        self.folder = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    pub fn stdin(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(input.into());
+        self
+    }
+
+    /// How long the program may run; then it is killed.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The command line as a person would type it.
+    pub fn shown(&self) -> String {
+        let mut words = vec![self.program.to_string_lossy().into_owned()];
+        words.extend(self.args.iter().map(|arg| quoted(&arg.to_string_lossy())));
+        words.join(" ")
+    }
+
+    /// Runs it and returns what it printed, whatever its exit code.
+    pub async fn output(self) -> Result<Output> {
+        let shown = self.shown();
+        tracing::debug!(command = shown, "run");
+        let mut command = self.command();
+        let mut child = command.spawn().map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::failed(format!("the program {} was not found", self.program.display()))
+            }
+            _ => Error::from(e).context(format!("cannot start {shown}")),
+        })?;
+        let mut stdin = child.stdin.take();
+        let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
+        let work = async {
+            let feed = async {
+                if let (Some(input), Some(mut pipe)) = (&self.stdin, stdin.take()) {
+                    // A program that does not read its input is judged by its exit code, not by this.
+                    let _ = pipe.write_all(input).await;
+                }
+            };
+            let ((), stdout, stderr, status) = tokio::join!(feed, capped(&mut out), capped(&mut err), child.wait());
+            Ok::<_, Error>(Output { code: status?.code(), stdout: stdout?, stderr: stderr? })
+        };
+        match tokio::time::timeout(self.limit, work).await {
+            Ok(output) => output.with_context(|| format!("cannot run {shown}")),
+            Err(_) => {
+                Err(Error::failed(format!("{shown} did not end within {} s and was stopped", self.limit.as_secs())))
+            }
+        }
+    }
+
+    /// Runs it and fails, with its own words, unless it exits with 0.
+    pub async fn run(self) -> Result<Output> {
+        let shown = self.shown();
+        let output = self.output().await?;
+        if output.success() {
+            return Ok(output);
+        }
+        let ended = output.code.map_or("was ended by a signal".to_owned(), |code| format!("exited with {code}"));
+        let words = if output.stderr.is_empty() { output.text() } else { output.errors() };
+        Err(Error::failed(format!("{shown} {ended}")).detail(crate::text::printable(&words)))
+    }
+
+    #[allow(clippy::disallowed_methods)] // this is the adapter that everybody else goes through
+    fn command(&self) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(&self.program);
+        command.args(&self.args).kill_on_drop(true);
+        for (name, value) in &self.envs {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+async fn capped(stream: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    stream.take(OUTPUT_LIMIT as u64).read_to_end(&mut kept).await?;
+    tokio::io::copy(stream, &mut tokio::io::sink()).await?;
+    Ok(kept)
+}
+
+fn quoted(arg: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !arg.is_empty() && arg.chars().all(plain) { arg.to_owned() } else { format!("'{}'", arg.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_failing_program_is_reported_with_its_own_words() {
+        let error = Program::new("sh").args(["-c", "echo no space left >&2; exit 7"]).run().await.unwrap_err();
+        assert!(error.to_string().contains("exited with 7"), "{error}");
+        assert_eq!(error.detail_text(), Some("no space left"));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_hangs_is_stopped() {
+        let error = Program::new("sleep").arg("60").limit(Duration::from_millis(50)).run().await.unwrap_err();
+        assert!(error.to_string().contains("did not end"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn endless_output_does_not_exhaust_memory() {
+        let output = Program::new("sh").args(["-c", "head -c 20000000 /dev/zero"]).output().await.unwrap();
+        assert_eq!(output.stdout.len(), OUTPUT_LIMIT);
+        assert!(output.success());
+    }
+}

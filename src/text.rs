@@ -1,0 +1,60 @@
+//! Text from elsewhere, made fit for a terminal.
+
+/// Without control characters, terminal escapes and marks that reverse the reading direction: what a
+/// cluster or a program says must not be able to steer the reader's terminal.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut chars),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => {}
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars>) {
+    match chars.next() {
+        // CSI: parameters up to a final byte.
+        Some('[') => while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+        // OSC and its kin: up to BEL or ST.
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(c) = chars.next() {
+                if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                    break;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The first line, shortened to what fits a status line.
+pub fn one_line(text: &str, width: usize) -> String {
+    let line = printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= width {
+        return line;
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_direction_marks_are_removed() {
+        let text = "a\u{1b}[31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{202e}txt\u{8}";
+        assert_eq!(printable(text), "ared link txt");
+    }
+
+    #[test]
+    fn long_text_is_shortened_to_one_line() {
+        assert_eq!(one_line("a\n  b   c", 10), "a b c");
+        assert_eq!(one_line("abcdefghij", 5), "abcd…");
+    }
+}
