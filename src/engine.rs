@@ -89,6 +89,8 @@ pub enum Outcome {
 /// What the engine tells the screen.
 pub trait Events: Send + Sync {
     fn started(&self, _id: StepId) {}
+    /// What a running step is doing or waiting for.
+    fn detail(&self, _id: StepId, _text: &str) {}
     fn finished(&self, _id: StepId, _outcome: &Outcome, _took: Duration) {}
     fn failed(&self, _id: StepId, _error: &Error, _took: Duration) {}
 }

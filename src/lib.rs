@@ -5,6 +5,9 @@
 pub mod engine;
 pub mod error;
 pub mod gitops;
+pub mod journal;
 pub mod names;
 pub mod ports;
+pub mod spec;
 pub mod text;
+pub mod ui;

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
@@ -16,7 +17,8 @@ use crate::error::{Error, Result};
 pub const MAX_NAME: usize = 30;
 
 /// Name of an environment: lower-case letters, digits and inner dashes, first a letter.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct EnvName(String);
 
 impl EnvName {
@@ -73,6 +75,20 @@ impl FromStr for EnvName {
     }
 }
 
+impl TryFrom<String> for EnvName {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl From<EnvName> for String {
+    fn from(name: EnvName) -> String {
+        name.0
+    }
+}
+
 fn problem(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("it is empty".into());
@@ -93,9 +109,11 @@ fn problem(text: &str) -> Option<String> {
 }
 
 /// A usable name for any text. Text that is a usable name is kept; everything else gets a hash of
-/// the original, so that two different texts never end up with the same name.
+/// the original, so that two different texts never end up with the same name. Text that already
+/// looks like the result is hashed again for the same reason.
 pub fn slug(text: &str) -> EnvName {
-    if problem(text).is_none() {
+    let hashed = text.rsplit_once('-').is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|b| b.is_ascii_hexdigit()));
+    if problem(text).is_none() && !hashed {
         return EnvName(text.to_owned());
     }
     let mut words = String::new();
@@ -151,6 +169,7 @@ mod tests {
         fn different_texts_get_different_names(a in ".{0,80}", b in ".{0,80}") {
             prop_assume!(a != b);
             prop_assert_ne!(slug(&a), slug(&b));
+            prop_assert_ne!(slug(slug(&a).as_str()), slug(&b));
         }
     }
 }

@@ -1,0 +1,212 @@
+//! Argo CD's own install manifest, adjusted before it is applied for the first time.
+//!
+//! Settings that Argo CD reads at its start are in place before it starts. What a single developer
+//! does not need (single sign-on, notifications) and what only costs start-up time (init containers
+//! whose result k8tre provides, slow readiness probes) is left out.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result, ResultExt};
+use crate::spec::ArgoCdSpec;
+
+/// The manifest in the order in which it has to be applied.
+#[derive(Debug, Clone)]
+pub struct Install {
+    pub crds: Vec<Value>,
+    /// Accounts, permissions, settings, services: all that workloads read when they start.
+    pub config: Vec<Value>,
+    /// Without the API server, which no Application waits for.
+    pub workloads: Vec<Value>,
+    pub server: Vec<Value>,
+    /// Of the whole: a cluster that carries it needs nothing.
+    pub digest: String,
+}
+
+/// What an environment wants of its Argo CD besides the manifest.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Entries of `argocd-cm`, over those of the manifest.
+    pub config: BTreeMap<String, String>,
+    /// Objects that are part of the installation, as a plugin's ConfigMap is.
+    pub extra: Vec<Value>,
+    /// Sidecar containers and volumes of the repo-server.
+    pub sidecars: Vec<Value>,
+    pub volumes: Vec<Value>,
+}
+
+/// An Ingress or LoadBalancer without an address is healthy here: nothing on a laptop hands out
+/// addresses, and a TRE that is otherwise fine must not wait for one.
+const INGRESS_HEALTH: &str = r#"local hs = {status = "Healthy", message = ""}
+if obj.status == nil or obj.status.loadBalancer == nil or obj.status.loadBalancer.ingress == nil then
+  hs.message = "has no address, which a local environment does without"
+end
+return hs
+"#;
+
+const SERVICE_HEALTH: &str = r#"local hs = {status = "Healthy", message = ""}
+if obj.spec.type == "LoadBalancer" and (obj.status == nil or obj.status.loadBalancer == nil or obj.status.loadBalancer.ingress == nil) then
+  hs.message = "has no address, which a local environment does without"
+end
+return hs
+"#;
+
+pub fn prepare(manifest: &str, spec: &ArgoCdSpec, settings: &Settings) -> Result<Install> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(manifest).context("cannot read Argo CD's manifest")?;
+    let mut install = Install {
+        crds: Vec::new(),
+        config: Vec::new(),
+        workloads: Vec::new(),
+        server: Vec::new(),
+        digest: String::new(),
+    };
+    for mut object in objects.into_iter().filter(|object| object.is_object()) {
+        if !wanted(&object, spec) {
+            continue;
+        }
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        match object["kind"].as_str().unwrap_or_default() {
+            "CustomResourceDefinition" => install.crds.push(object),
+            "Deployment" | "StatefulSet" => {
+                workload(&mut object, &name, settings);
+                if name == "argocd-server" { install.server.push(object) } else { install.workloads.push(object) }
+            }
+            // Made by k8tre with their content, and never overwritten by an empty one.
+            "Secret" if name == "argocd-secret" => {}
+            "ConfigMap" => {
+                configure(&mut object, &name, spec, settings);
+                install.config.push(object);
+            }
+            _ => install.config.push(object),
+        }
+    }
+    for (part, found) in
+        [("custom resource definition", &install.crds), ("workload", &install.workloads), ("API server", &install.server)]
+    {
+        if found.is_empty() {
+            return Err(Error::usage(format!("Argo CD's manifest holds no {part}"))
+                .hint("give the `install.yaml` of a release: --argocd-manifest FILE"));
+        }
+    }
+    install.config.extend(settings.extra.clone());
+    install.digest = install.seal()?;
+    Ok(install)
+}
+
+impl Install {
+    /// Marks every workload with a digest of the settings that it reads only when it starts, so
+    /// that a change of them restarts it, and returns the digest of everything.
+    fn seal(&mut self) -> Result<String> {
+        let parameters: Vec<&Value> =
+            self.config.iter().filter(|object| object["metadata"]["name"] == "argocd-cmd-params-cm").collect();
+        let digest = digest(&parameters)?;
+        for workload in self.workloads.iter_mut().chain(&mut self.server) {
+            workload["spec"]["template"]["metadata"]["annotations"]["k8tre.dev/parameters"] = json!(digest);
+        }
+        self::digest(&[&self.crds, &self.config, &self.workloads, &self.server])
+    }
+
+    /// Images that the environment's node must hold.
+    pub fn images(&self) -> Vec<String> {
+        let mut images: Vec<String> = self
+            .workloads
+            .iter()
+            .chain(&self.server)
+            .flat_map(|object| containers(object).into_iter().filter_map(|c| c["image"].as_str().map(str::to_owned)))
+            .collect();
+        images.sort();
+        images.dedup();
+        images
+    }
+
+    /// The image of Argo CD itself, which also runs the git server.
+    pub fn argocd_image(&self) -> Result<String> {
+        let server = self.server.first().and_then(|object| containers(object).first().cloned());
+        server
+            .and_then(|container| container["image"].as_str().map(str::to_owned))
+            .ok_or_else(|| Error::failed("Argo CD's manifest names no image for its server"))
+    }
+}
+
+fn digest(value: &impl serde::Serialize) -> Result<String> {
+    let hash = Sha256::digest(serde_json::to_vec(value)?);
+    Ok(hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn wanted(object: &Value, spec: &ArgoCdSpec) -> bool {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let dex = name.starts_with("argocd-dex");
+    let notifications = name.starts_with("argocd-notifications");
+    (!dex || spec.dex) && (!notifications || spec.notifications)
+}
+
+fn configure(object: &mut Value, name: &str, spec: &ArgoCdSpec, settings: &Settings) {
+    let mut entries: BTreeMap<String, String> = BTreeMap::new();
+    let mut set = |key: &str, value: &str| {
+        entries.insert(key.to_owned(), value.to_owned());
+    };
+    match name {
+        "argocd-cm" => {
+            set("application.resourceTrackingMethod", "annotation");
+            set("timeout.reconciliation", "60s");
+            set("resource.customizations.health.networking.k8s.io_Ingress", INGRESS_HEALTH);
+            set("resource.customizations.health.Service", SERVICE_HEALTH);
+            if spec.anonymous {
+                set("users.anonymous.enabled", "true");
+            }
+            entries.extend(settings.config.clone());
+        }
+        "argocd-cmd-params-cm" => {
+            // Reached through a port-forward that is encrypted already; a certificate of its own
+            // would only teach people to click warnings away.
+            set("server.insecure", "true");
+        }
+        "argocd-rbac-cm" if spec.anonymous => set("policy.default", "role:admin"),
+        _ => return,
+    }
+    let data = object.as_object_mut().map(|object| object.entry("data").or_insert_with(|| Value::Object(Map::new())));
+    if let Some(Value::Object(data)) = data {
+        data.extend(entries.into_iter().map(|(key, value)| (key, Value::String(value))));
+    }
+}
+
+fn workload(object: &mut Value, name: &str, settings: &Settings) {
+    object["spec"]["replicas"] = json!(1);
+    let pod = &mut object["spec"]["template"]["spec"];
+    let plugins = name == "argocd-repo-server" && !settings.sidecars.is_empty();
+    match name {
+        // Its password Secret is made by k8tre.
+        "argocd-redis" => drop(pod.as_object_mut().and_then(|pod| pod.remove("initContainers"))),
+        // Copies Argo CD's program for plugin sidecars, 200 MB of it; without a sidecar nobody reads it.
+        "argocd-repo-server" if !plugins => drop(pod.as_object_mut().and_then(|pod| pod.remove("initContainers"))),
+        _ => {}
+    }
+    if plugins {
+        append(&mut pod["containers"], &settings.sidecars);
+        append(&mut pod["volumes"], &settings.volumes);
+    }
+    for list in ["containers", "initContainers"] {
+        for container in pod[list].as_array_mut().into_iter().flatten() {
+            // Pinned tags: asking a registry again could only fail.
+            container["imagePullPolicy"] = json!("IfNotPresent");
+            if let Some(probe) = container.get_mut("readinessProbe").filter(|probe| probe.is_object()) {
+                probe["initialDelaySeconds"] = json!(0);
+                probe["periodSeconds"] = json!(1);
+                probe["failureThreshold"] = json!(30);
+            }
+        }
+    }
+}
+
+fn append(list: &mut Value, more: &[Value]) {
+    if let Some(list) = list.as_array_mut() {
+        list.extend(more.iter().cloned());
+    }
+}
+
+fn containers(workload: &Value) -> Vec<Value> {
+    let pod = &workload["spec"]["template"]["spec"];
+    ["initContainers", "containers"].iter().flat_map(|list| pod[*list].as_array().cloned().unwrap_or_default()).collect()
+}

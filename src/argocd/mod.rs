@@ -1,0 +1,8 @@
+//! Argo CD as k8tre uses it: its manifest made fit for a laptop, and its Applications judged. Pure.
+
+pub mod application;
+pub mod manifest;
+pub mod source;
+
+/// Namespace that Argo CD is installed in.
+pub const NAMESPACE: &str = "argocd";

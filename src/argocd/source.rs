@@ -1,0 +1,33 @@
+//! Where Argo CD's manifest comes from: a file, the cache, or its publisher.
+
+use std::fs;
+
+use crate::context::Context;
+use crate::error::{Result, ResultExt};
+use crate::ports::environment;
+use crate::ports::fetch::{Checksum, Fetch};
+
+/// Checksums of the releases that k8tre is tested with.
+const KNOWN: [(&str, &str); 1] = [("v3.6.1", "7be23ca7d9ca3d3074dee8332f1ca92a933b990cee7c9cf22cf3843ee8c2913e")];
+const PUBLISHER: &str = "https://raw.githubusercontent.com/argoproj/argo-cd";
+
+pub async fn manifest(cx: &Context) -> Result<String> {
+    if let Some(file) = &cx.spec.argocd.manifest {
+        return fs::read_to_string(file)
+            .with_context(|| format!("cannot read Argo CD's manifest {}", file.display()))
+            .hint("give the `install.yaml` of a release: --argocd-manifest FILE");
+    }
+    let version = &cx.spec.argocd.version;
+    let known = KNOWN.iter().find(|(known, _)| known == version);
+    let base = environment::var("K8TRE_ARGOCD_URL").unwrap_or_else(|| PUBLISHER.to_owned());
+    let fetch = Fetch {
+        url: format!("{base}/{version}/manifests/install.yaml"),
+        name: format!("argocd-{version}-install.yaml"),
+        checksum: match known {
+            Some((_, sha256)) => Checksum::Known((*sha256).to_owned()),
+            None => Checksum::FirstUse,
+        },
+    };
+    let path = fetch.into_cache(&cx.dirs.cache, cx.options.offline, cx.options.ca_bundle.as_deref()).await?;
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}

@@ -1,0 +1,313 @@
+//! The command line: types only. What a flag does is written where it is used.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::names::EnvName;
+use crate::ui::Format;
+
+/// Developer environments of K8TRE: a cluster, an Argo CD and a branch, from one command.
+#[derive(Debug, Parser)]
+#[command(name = "k8tre", version, max_term_width = 100, disable_help_subcommand = true, propagate_version = true)]
+#[command(after_help = "Start here:\n  k8tre dev up --sample     a small TRE of your own, no account needed\n  k8tre dev status          what is there, what is wrong and why\n  k8tre dev down            remove every trace")]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+
+    #[command(flatten)]
+    pub global: Global,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// Print data as text or as JSON.
+    #[arg(short = 'o', long = "output", value_enum, default_value = "text", global = true, value_name = "FORMAT")]
+    pub output: Format,
+
+    /// Say more: each step's start and what it waits for; twice, also every program that is run.
+    #[arg(short = 'v', long, action = clap::ArgAction::Count, global = true)]
+    pub verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create, look at and remove environments.
+    #[command(subcommand, visible_alias = "env")]
+    Dev(Dev),
+
+    /// Check this machine: each finding with its fix.
+    Doctor(DoctorArgs),
+
+    /// Write the completion script of a shell to stdout.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+
+    /// Write manual pages to a folder.
+    Man {
+        /// The folder, which must exist.
+        folder: PathBuf,
+    },
+
+    /// For k8tre itself.
+    #[command(subcommand, hide = true)]
+    Internal(Internal),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Internal {
+    /// Carry one git connection into the cluster; git runs this in place of ssh.
+    GitTransport { host: String, command: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Dev {
+    /// Create an environment or repair it; goes on where an earlier run stopped.
+    #[command(after_help = UP_EXAMPLES)]
+    Up(UpArgs),
+    /// Remove all that an environment made, and prove that nothing is left.
+    #[command(visible_alias = "rm")]
+    Down(DownArgs),
+    /// What is there, what is wrong and why; the exit code tells (0 healthy, 3 not, 4 no such environment).
+    Status(StatusArgs),
+    /// All environments of this user on this machine.
+    #[command(visible_alias = "ls")]
+    List,
+    /// What `up` would do: the same as `up --dry-run`.
+    Plan(UpArgs),
+    /// Print Argo CD's first admin password.
+    Password(NameArgs),
+    /// Print the path of the environment's kubeconfig, or merge it into yours.
+    Kubeconfig(KubeconfigArgs),
+    /// Open Argo CD's UI through a connection that lasts until Ctrl-C.
+    Open(OpenArgs),
+}
+
+const UP_EXAMPLES: &str = "Examples:
+  k8tre dev up --sample                       a small TRE that comes up offline
+  k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
+  k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
+  k8tre dev up                                again: repairs what is damaged, else changes nothing";
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct NameArgs {
+    /// Name of the environment; without it, the only one there is.
+    #[arg(value_name = "NAME")]
+    pub environment: Option<EnvName>,
+
+    /// The same as a flag.
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", conflicts_with = "environment")]
+    pub name: Option<EnvName>,
+}
+
+impl NameArgs {
+    pub fn get(&self) -> Option<&EnvName> {
+        self.environment.as_ref().or(self.name.as_ref())
+    }
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct UpArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+
+    /// Use the embedded sample TRE; written to this folder, or to the data folder, as a git repository to edit.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true, conflicts_with = "repo", help_heading = "What to deploy")]
+    pub sample: Option<Option<PathBuf>>,
+    /// The TRE repository [default: the one around the current folder].
+    #[arg(long, value_name = "PATH", env = "K8TRE_REPO", help_heading = "What to deploy")]
+    pub repo: Option<PathBuf>,
+    /// Branch that the developer's branch starts from [default: the one checked out].
+    #[arg(long, value_name = "BRANCH", env = "K8TRE_BASE", help_heading = "What to deploy")]
+    pub base: Option<String>,
+    /// Environment folder (envs/ENV) that the developer's build upon [default: dev].
+    #[arg(long, value_name = "ENV", env = "K8TRE_BASE_ENVIRONMENT", help_heading = "What to deploy")]
+    pub base_environment: Option<String>,
+    /// Domain of the TRE [default: NAME.k8tre.internal].
+    #[arg(long, value_name = "DOMAIN", env = "K8TRE_DOMAIN", help_heading = "What to deploy")]
+    pub domain: Option<String>,
+    /// Value of the cluster's vendor label [default: as the repository suggests].
+    #[arg(long, value_name = "VENDOR", env = "K8TRE_VENDOR", help_heading = "What to deploy")]
+    pub vendor: Option<String>,
+    /// Another label of the cluster Secret; can be repeated.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value, help_heading = "What to deploy")]
+    pub labels: Vec<(String, String)>,
+    /// Leave an app out; can be repeated.
+    #[arg(long, value_name = "APP", value_delimiter = ',', help_heading = "What to deploy")]
+    pub skip: Vec<String>,
+    /// Deploy only these apps; can be repeated.
+    #[arg(long, value_name = "APP", value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
+    pub only: Vec<String>,
+
+    /// Image of the cluster's nodes [default: one that k8tre is tested with].
+    #[arg(long, value_name = "IMAGE", env = "K8TRE_NODE_IMAGE", help_heading = "Cluster")]
+    pub node_image: Option<String>,
+    /// kind configuration: single, workers, ingress, or a file [default: single].
+    #[arg(long, value_name = "NAME|FILE", env = "K8TRE_KIND_CONFIG", help_heading = "Cluster")]
+    pub kind_config: Option<String>,
+    /// Add the cluster to your own kubeconfig too; your current context stays.
+    #[arg(long, help_heading = "Cluster")]
+    pub merge_kubeconfig: bool,
+
+    /// Version of Argo CD [default: v3.6.1].
+    #[arg(long, value_name = "VERSION", env = "K8TRE_ARGOCD_VERSION", help_heading = "Argo CD")]
+    pub argocd_version: Option<String>,
+    /// Argo CD's install manifest as a file, instead of fetching it.
+    #[arg(long, value_name = "FILE", env = "K8TRE_ARGOCD_MANIFEST", help_heading = "Argo CD")]
+    pub argocd_manifest: Option<PathBuf>,
+    /// Open Argo CD's UI and API without login, with all rights, to everybody who reaches them.
+    #[arg(long, help_heading = "Argo CD")]
+    pub anonymous: bool,
+    /// Install Dex (single sign-on) too.
+    #[arg(long, help_heading = "Argo CD")]
+    pub with_dex: bool,
+    /// Install the notifications controller too.
+    #[arg(long, help_heading = "Argo CD")]
+    pub with_notifications: bool,
+
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// How long to wait for healthy Applications, as 90s or 10m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, env = "K8TRE_TIMEOUT", help_heading = "This run")]
+    pub timeout: Duration,
+    /// Return as soon as the Applications are on their way.
+    #[arg(long, help_heading = "This run")]
+    pub no_wait: bool,
+    /// Count an Application that differs from git after its sync as unhealthy.
+    #[arg(long, help_heading = "This run")]
+    pub require_synced: bool,
+    /// Keep a cluster that could not be created, to look into it.
+    #[arg(long, help_heading = "This run")]
+    pub keep_on_failure: bool,
+    /// Fetch nothing; say what is missing and where to put it.
+    #[arg(long, env = "K8TRE_OFFLINE", help_heading = "This run")]
+    pub offline: bool,
+    /// Certificates to trust besides the system's when fetching (PEM).
+    #[arg(long, value_name = "FILE", env = "K8TRE_CA_BUNDLE", help_heading = "This run")]
+    pub ca_bundle: Option<PathBuf>,
+    /// Say what would be done, and do nothing.
+    #[arg(long, help_heading = "This run")]
+    pub dry_run: bool,
+    /// Ask nothing.
+    #[arg(short = 'y', long, help_heading = "This run")]
+    pub yes: bool,
+}
+
+impl Default for RunArgs {
+    fn default() -> Self {
+        RunArgs {
+            timeout: Duration::from_secs(600),
+            no_wait: false,
+            require_synced: false,
+            keep_on_failure: false,
+            offline: false,
+            ca_bundle: None,
+            dry_run: false,
+            yes: false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DownArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Every environment of this user on this machine.
+    #[arg(long, conflicts_with_all = ["environment", "name"])]
+    pub all: bool,
+    /// Leave the developer's branch.
+    #[arg(long)]
+    pub keep_branch: bool,
+    /// Say what would be removed, and remove nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Ask nothing.
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Count an Application that differs from git as unhealthy.
+    #[arg(long)]
+    pub require_synced: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct KubeconfigArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Add the environment's context to your kubeconfig; your current context stays.
+    #[arg(long, conflicts_with = "unmerge")]
+    pub merge: bool,
+    /// Take it out again.
+    #[arg(long)]
+    pub unmerge: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct OpenArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Local port [default: a free one].
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Print the address only; open no browser.
+    #[arg(long)]
+    pub print: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Fetch nothing: what would have to be fetched is a finding.
+    #[arg(long, env = "K8TRE_OFFLINE")]
+    pub offline: bool,
+}
+
+/// `KEY=VALUE`, each in the form that Kubernetes labels have.
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("a label is written KEY=VALUE")?;
+    if key.is_empty() {
+        return Err("a label needs a key: KEY=VALUE".into());
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// `90s`, `10m`, `1h 30m`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let signed: jiff::SignedDuration = text.parse().map_err(|_| "times are written as 90s, 10m or 1h 30m")?;
+    Duration::try_from(signed).map_err(|_| "a time cannot be negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert!(duration("soon").is_err());
+        assert!(duration("-5m").is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! What the steps share: the environment's spec and the way to each part of the world.
+//!
+//! Everything is opened when it is first needed, so that a plan can be made with Docker stopped and
+//! a status read with the cluster gone.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use crate::argocd::application::Expected;
+use crate::argocd::manifest::{self, Install, Settings};
+use crate::engine::{Events, State, StepId};
+use crate::error::{Error, Result};
+use crate::journal::{Facts, Journal, Writer};
+use crate::overlay::EnvironmentOverlay;
+use crate::ports::dirs::Dirs;
+use crate::ports::docker::Docker;
+use crate::ports::kube::Kube;
+use crate::spec::Spec;
+
+/// Address of its own cluster for an Argo CD inside it.
+pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
+
+/// Choices of one run, which the journal does not keep.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub timeout: Duration,
+    pub no_wait: bool,
+    pub require_synced: bool,
+    pub keep_on_failure: bool,
+    pub offline: bool,
+    pub ca_bundle: Option<PathBuf>,
+    pub keep_branch: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            timeout: Duration::from_secs(600),
+            no_wait: false,
+            require_synced: false,
+            keep_on_failure: false,
+            offline: false,
+            ca_bundle: None,
+            keep_branch: false,
+        }
+    }
+}
+
+pub struct Context {
+    pub spec: Spec,
+    /// Random id of the environment: part of every owner mark.
+    pub id: String,
+    pub dirs: Dirs,
+    pub options: Options,
+    record: Record,
+    events: Arc<dyn Events>,
+    docker: OnceCell<Docker>,
+    kube: Mutex<Option<Kube>>,
+    install: OnceCell<Install>,
+    overlay: OnceCell<EnvironmentOverlay>,
+}
+
+/// The journal, to be written by `up` and `down`, or only read by `status` and `plan`.
+pub enum Record {
+    Writing(Arc<Writer>),
+    Reading(Box<Facts>),
+}
+
+impl Context {
+    pub fn new(journal: &Journal, record: Record, dirs: Dirs, options: Options, events: Arc<dyn Events>) -> Context {
+        Context {
+            spec: journal.spec.clone(),
+            id: journal.id.clone(),
+            dirs,
+            options,
+            record,
+            events,
+            docker: OnceCell::new(),
+            kube: Mutex::new(None),
+            install: OnceCell::new(),
+            overlay: OnceCell::new(),
+        }
+    }
+
+    pub fn detail(&self, id: StepId, text: &str) {
+        self.events.detail(id, text);
+    }
+
+    pub fn facts(&self) -> Facts {
+        match &self.record {
+            Record::Writing(writer) => writer.snapshot().facts,
+            Record::Reading(facts) => (**facts).clone(),
+        }
+    }
+
+    pub fn note(&self, change: impl FnOnce(&mut Facts)) -> Result<()> {
+        match &self.record {
+            Record::Writing(writer) => writer.update(|journal| change(&mut journal.facts)),
+            Record::Reading(_) => Err(Error::failed("a command that only reads tried to write the journal")),
+        }
+    }
+
+    pub async fn docker(&self) -> Result<&Docker> {
+        self.docker.get_or_try_init(Docker::open).await
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dirs.environment(self.spec.name.as_str()).join("kubeconfig")
+    }
+
+    /// The environment's cluster; `None` while there is no kubeconfig for it.
+    pub async fn kube(&self) -> Result<Option<Kube>> {
+        if let Some(kube) = self.kube_slot().clone() {
+            return Ok(Some(kube));
+        }
+        let path = self.kubeconfig();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let kube = Kube::open(&path, None).await?;
+        *self.kube_slot() = Some(kube.clone());
+        Ok(Some(kube))
+    }
+
+    pub async fn require_kube(&self) -> Result<Kube> {
+        let kube = self.kube().await?;
+        kube.ok_or_else(|| Error::failed("the environment has no kubeconfig yet").hint("k8tre dev up"))
+    }
+
+    /// The cluster was created, or its address changed: the old connection is of no use.
+    pub fn forget_kube(&self) {
+        *self.kube_slot() = None;
+    }
+
+    fn kube_slot(&self) -> std::sync::MutexGuard<'_, Option<Kube>> {
+        self.kube.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub fn needs_cluster() -> State {
+        State::Unknown("needs the cluster".into())
+    }
+
+    /// Argo CD's manifest as this environment wants it.
+    pub async fn install(&self) -> Result<&Install> {
+        self.install
+            .get_or_try_init(|| async {
+                let text = crate::argocd::source::manifest(self).await?;
+                manifest::prepare(&text, &self.spec.argocd, &Settings::default())
+            })
+            .await
+    }
+
+    /// The developer's overlay on the base, and what Argo CD will make of it.
+    pub async fn overlay(&self) -> Result<&EnvironmentOverlay> {
+        self.overlay.get_or_try_init(|| async { EnvironmentOverlay::of(&self.spec, self.facts().base_commit.as_deref()) }).await
+    }
+
+    /// Name of the cluster in Argo CD, which the repository's templates put into Application names.
+    pub fn cluster_name(&self) -> String {
+        self.spec.name.to_string()
+    }
+
+    /// What an Application must show to be healthy.
+    pub fn expected(&self) -> Expected {
+        let facts = self.facts();
+        Expected { revision: facts.published, since: facts.published_at, synced: self.options.require_synced }
+    }
+}

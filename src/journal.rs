@@ -1,0 +1,225 @@
+//! What is ours: the record that lets `down` find everything, whatever happened in between.
+//!
+//! One folder an environment holds `journal.json` (0600, replaced as a whole), `lock` (held while a
+//! command changes the environment) and the kubeconfig. The journal says what is ours; only the
+//! world says what is true.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Ledger, StepId};
+use crate::error::{Error, Result, ResultExt};
+use crate::names::EnvName;
+use crate::ports::dirs::{Dirs, create_private_dir, write_private};
+use crate::spec::Spec;
+
+/// Raised when an older k8tre could misread what a newer one wrote.
+pub const SCHEMA: u32 = 1;
+const FILE: &str = "journal.json";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Journal {
+    pub schema: u32,
+    /// Random, and part of every owner mark: a name can be used twice, this cannot.
+    pub id: String,
+    pub created: Timestamp,
+    pub spec: Spec,
+    pub steps: BTreeMap<String, Record>,
+    pub facts: Facts,
+}
+
+/// When a step was about to act, and when it was done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub intended: Timestamp,
+    pub done: Option<Timestamp>,
+}
+
+/// What only the run that made it can know.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Commit on the developer's branch that was published last, and when.
+    pub published: Option<String>,
+    pub published_at: Option<Timestamp>,
+    /// Commit of the base that the branch was built on.
+    pub base_commit: Option<String>,
+    /// Seconds that each step of the last `up` took.
+    pub timings: Vec<(String, f64, f64)>,
+}
+
+impl Journal {
+    pub fn new(spec: Spec) -> Journal {
+        let id: [u8; 6] = rand::random();
+        Journal {
+            schema: SCHEMA,
+            id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            created: Timestamp::now(),
+            spec,
+            steps: BTreeMap::new(),
+            facts: Facts::default(),
+        }
+    }
+}
+
+/// Reads an environment's journal without locking it. `None` if there is none.
+pub fn read(dirs: &Dirs, name: &EnvName) -> Result<Option<Journal>> {
+    let path = dirs.environment(name.as_str()).join(FILE);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
+    };
+    let lost = || {
+        format!("`k8tre dev down {name}` works without the journal: it finds what carries this environment's owner mark")
+    };
+    #[derive(Deserialize)]
+    struct Version {
+        schema: u32,
+    }
+    let Version { schema } =
+        serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display())).hint(lost())?;
+    if schema != SCHEMA {
+        return Err(Error::failed(format!("{} was written by another version of k8tre (schema {schema})", path.display()))
+            .hint("use the k8tre that made this environment, or a newer one"));
+    }
+    serde_json::from_str(&text).map(Some).with_context(|| format!("{} is damaged", path.display())).hint(lost())
+}
+
+/// Names of all environments that have a folder here.
+pub fn names(dirs: &Dirs) -> Result<Vec<EnvName>> {
+    let entries = match fs::read_dir(dirs.environments()) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).with_context(|| format!("cannot read {}", dirs.environments().display())),
+    };
+    let mut names: Vec<EnvName> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The right to change one environment, held until dropped. The kernel ends it with the process, so
+/// a lock is never stale.
+#[derive(Debug)]
+pub struct Lock {
+    folder: PathBuf,
+    _file: fs::File,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Holder {
+    pid: u32,
+    command: String,
+    since: Timestamp,
+}
+
+impl Lock {
+    pub fn take(dirs: &Dirs, name: &EnvName, command: &str) -> Result<Lock> {
+        let folder = dirs.environment(name.as_str());
+        loop {
+            create_private_dir(&folder)?;
+            let path = folder.join("lock");
+            let mut file = fs::OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(fs::TryLockError::WouldBlock) => return Err(held(&mut file, name)),
+                Err(fs::TryLockError::Error(e)) => return Err(e).with_context(|| format!("cannot lock {}", path.display())),
+            }
+            // A `down` may have removed the folder between our open and our lock: then we hold the
+            // lock of a file that nobody else can find.
+            let same = fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
+            if same {
+                let holder =
+                    Holder { pid: std::process::id(), command: command.to_owned(), since: Timestamp::now() };
+                file.set_len(0)?;
+                file.write_all(&serde_json::to_vec(&holder)?)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                return Ok(Lock { folder, _file: file });
+            }
+        }
+    }
+
+    /// Removes the environment's folder; the last act of `down`.
+    pub fn remove_folder(self) -> Result<()> {
+        fs::remove_dir_all(&self.folder).with_context(|| format!("cannot remove {}", self.folder.display()))
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+fn held(file: &mut fs::File, name: &EnvName) -> Error {
+    let mut text = String::new();
+    let _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    let by = match serde_json::from_str::<Holder>(&text) {
+        Ok(holder) => format!("`k8tre {}` (process {}, since {})", holder.command, holder.pid, holder.since),
+        Err(_) => "another k8tre".to_owned(),
+    };
+    Error::failed(format!("{by} is working on the environment {name}"))
+        .hint("wait until it has ended, or interrupt it with Ctrl-C")
+}
+
+/// A journal that is being written: the engine's [`Ledger`].
+pub struct Writer {
+    path: PathBuf,
+    journal: Mutex<Journal>,
+}
+
+impl Writer {
+    pub fn new(lock: &Lock, journal: Journal) -> Writer {
+        Writer { path: lock.folder().join(FILE), journal: Mutex::new(journal) }
+    }
+
+    /// Changes the journal and makes the change durable.
+    pub fn update(&self, change: impl FnOnce(&mut Journal)) -> Result<()> {
+        let mut journal = self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        change(&mut journal);
+        write_private(&self.path, &serde_json::to_vec_pretty(&*journal)?)
+            .hint("k8tre records what it is about to make, so that it can always be removed; without that record it makes nothing")
+    }
+
+    pub fn snapshot(&self) -> Journal {
+        self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+}
+
+impl Ledger for Writer {
+    fn intend(&self, id: StepId) -> Result<()> {
+        self.update(|journal| {
+            journal.steps.insert(id.to_owned(), Record { intended: Timestamp::now(), done: None });
+        })
+    }
+
+    fn done(&self, id: StepId) -> Result<()> {
+        self.update(|journal| {
+            if let Some(record) = journal.steps.get_mut(id) {
+                record.done = Some(Timestamp::now());
+            }
+        })
+    }
+
+    fn forget(&self, id: StepId) -> Result<()> {
+        self.update(|journal| {
+            journal.steps.remove(id);
+        })
+    }
+
+    fn owns(&self, id: StepId) -> bool {
+        self.snapshot().steps.contains_key(id)
+    }
+}

@@ -1,0 +1,215 @@
+//! A Kubernetes API server, spoken to with an explicit kubeconfig and context: never with whatever
+//! the user's current context happens to be.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::Value;
+
+use crate::error::{Error, Result, ResultExt};
+
+/// Field manager of everything that k8tre applies, and prefix of its annotations.
+pub const MANAGER: &str = "k8tre";
+/// Annotation that carries the random id of the environment which owns the object.
+pub const OWNER: &str = "k8tre.dev/environment-id";
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const READ_LIMIT: Duration = Duration::from_secs(30);
+
+/// A kind of object: enough to build its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Type {
+    resource: ApiResource,
+    namespaced: bool,
+}
+
+impl Type {
+    pub fn new(api_version: &str, kind: &str) -> Type {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Type {
+            resource: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
+            namespaced: !CLUSTER_SCOPED.contains(&kind),
+        }
+    }
+
+    pub fn of(object: &Value) -> Result<Type> {
+        match (object["apiVersion"].as_str(), object["kind"].as_str()) {
+            (Some(api_version), Some(kind)) => Ok(Type::new(api_version, kind)),
+            _ => Err(Error::failed("an object has no apiVersion or kind")),
+        }
+    }
+
+    pub fn kind(&self) -> &str {
+        &self.resource.kind
+    }
+}
+
+/// Kinds without a namespace among those that k8tre handles by name. Anything else that it meets
+/// comes from discovery.
+const CLUSTER_SCOPED: [&str; 8] = [
+    "Namespace",
+    "Node",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "StorageClass",
+    "PersistentVolume",
+    "GatewayClass",
+];
+
+#[derive(Clone)]
+pub struct Kube {
+    client: Client,
+    server: String,
+}
+
+impl Kube {
+    /// A client for one context of a kubeconfig file; without a context, for the file's only one.
+    pub async fn open(kubeconfig: &Path, context: Option<&str>) -> Result<Kube> {
+        let shown = kubeconfig.display();
+        let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read the kubeconfig {shown}"))?;
+        let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+        let mut config = Config::from_custom_kubeconfig(file, &options)
+            .await
+            .with_context(|| format!("cannot use the kubeconfig {shown}"))?;
+        config.connect_timeout = Some(CONNECT_LIMIT);
+        config.read_timeout = Some(READ_LIMIT);
+        config.reset_reader_on_write = true;
+        // A retry on our side of every step; the client's own would hide how long a server is away.
+        config.default_retry = false;
+        if config.cluster_url.host().is_some_and(is_loopback) {
+            config.proxy_url = None;
+        }
+        Kube::new(config)
+    }
+
+    /// The same without limits on reading, for streams that last: exec, logs, port-forward.
+    pub async fn open_for_streams(kubeconfig: &Path, context: Option<&str>) -> Result<Kube> {
+        let file = Kubeconfig::read_from(kubeconfig)
+            .with_context(|| format!("cannot read the kubeconfig {}", kubeconfig.display()))?;
+        let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+        let mut config = Config::from_custom_kubeconfig(file, &options).await?;
+        config.connect_timeout = Some(CONNECT_LIMIT);
+        if config.cluster_url.host().is_some_and(is_loopback) {
+            config.proxy_url = None;
+        }
+        Kube::new(config)
+    }
+
+    fn new(config: Config) -> Result<Kube> {
+        let server = config.cluster_url.to_string();
+        Ok(Kube { client: Client::try_from(config)?, server })
+    }
+
+    #[cfg(test)]
+    pub fn with_client(client: Client) -> Kube {
+        Kube { client, server: "https://test".into() }
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub fn api(&self, of: &Type, namespace: &str) -> Api<DynamicObject> {
+        match of.namespaced {
+            true => Api::namespaced_with(self.client.clone(), namespace, &of.resource),
+            false => Api::all_with(self.client.clone(), &of.resource),
+        }
+    }
+
+    /// Whether the server answers as ready, and what it says if not.
+    pub async fn ready(&self) -> Result<()> {
+        let request = http::Request::get("/readyz").body(Vec::new())?;
+        let answer = self.client.request_text(request).await.map_err(|e| self.explain(e))?;
+        match answer.trim() {
+            "ok" => Ok(()),
+            other => Err(Error::failed(format!("the API server {} is not ready: {other}", self.server))),
+        }
+    }
+
+    /// Server-side apply of one object, whose namespace is the given one unless it names its own.
+    pub async fn apply(&self, object: &Value, namespace: &str) -> Result<Value> {
+        let of = Type::of(object)?;
+        let name = name_of(object)?;
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
+        let params = PatchParams::apply(MANAGER).force();
+        let applied = self
+            .api(&of, namespace)
+            .patch(name, &params, &Patch::Apply(object))
+            .await
+            .map_err(|e| self.explain(e))
+            .with_context(|| format!("cannot apply {} {name}", of.kind()))?;
+        Ok(serde_json::to_value(applied)?)
+    }
+
+    pub async fn get(&self, of: &Type, namespace: &str, name: &str) -> Result<Option<Value>> {
+        let found = self.api(of, namespace).get_opt(name).await;
+        match found {
+            Ok(object) => Ok(object.map(serde_json::to_value).transpose()?),
+            Err(e) => Err(self.explain(e)).with_context(|| format!("cannot read {} {name}", of.kind())),
+        }
+    }
+
+    /// All objects of a type in a namespace, read page by page. A type that the server does not know
+    /// has none.
+    pub async fn list(&self, of: &Type, namespace: &str, selector: &str) -> Result<Vec<Value>> {
+        let api = match namespace {
+            "" => Api::all_with(self.client.clone(), &of.resource),
+            _ => self.api(of, namespace),
+        };
+        let mut params = ListParams::default().labels(selector).limit(500);
+        let mut objects = Vec::new();
+        loop {
+            let page = match api.list(&params).await {
+                Ok(page) => page,
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(objects),
+                Err(e) => return Err(self.explain(e)).with_context(|| format!("cannot list {}", of.resource.plural)),
+            };
+            for mut object in page.items {
+                object.types.get_or_insert_with(|| kube::api::TypeMeta {
+                    api_version: of.resource.api_version.clone(),
+                    kind: of.resource.kind.clone(),
+                });
+                objects.push(serde_json::to_value(object)?);
+            }
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    pub async fn merge(&self, of: &Type, namespace: &str, name: &str, patch: &Value) -> Result<()> {
+        let patched = self.api(of, namespace).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.map(drop).map_err(|e| self.explain(e)).with_context(|| format!("cannot change {} {name}", of.kind()))
+    }
+
+    /// Deletes one object; fine when it is not there.
+    pub async fn delete(&self, of: &Type, namespace: &str, name: &str) -> Result<()> {
+        match self.api(of, namespace).delete(name, &DeleteParams::background()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(e) => Err(self.explain(e)).with_context(|| format!("cannot delete {} {name}", of.kind())),
+        }
+    }
+
+    /// The client's error with the server's address where it could not be reached at all.
+    fn explain(&self, error: kube::Error) -> Error {
+        match error {
+            kube::Error::Api(status) => Error::failed(status.message.clone()),
+            other => Error::from(other).context(format!("the API server {} does not answer", self.server)),
+        }
+    }
+}
+
+pub fn name_of(object: &Value) -> Result<&str> {
+    object["metadata"]["name"].as_str().ok_or_else(|| Error::failed("an object has no name"))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}

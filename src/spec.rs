@@ -1,0 +1,71 @@
+//! What an environment is meant to be: the answers of flags, variables and files, settled.
+//!
+//! The spec is kept in the journal, so that a later `up`, `status` or `down` needs no flags.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::EnvName;
+
+/// Argo CD's version that k8tre is tested with, and whose manifest checksum it knows.
+pub const ARGOCD_VERSION: &str = "v3.6.1";
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    pub name: EnvName,
+    /// Root folder of the TRE repository's work tree.
+    pub repo: PathBuf,
+    /// The repository is the embedded sample, written by k8tre.
+    pub sample: bool,
+    /// Branch that the developer's branch starts from.
+    pub base: String,
+    /// Environment folder (`envs/<this>`) that the developer's folders build upon.
+    pub base_environment: String,
+    pub domain: String,
+    pub vendor: String,
+    /// Labels of the cluster Secret besides those that follow from the rest.
+    pub labels: BTreeMap<String, String>,
+    pub skip: BTreeSet<String>,
+    pub only: BTreeSet<String>,
+    pub kind: KindSpec,
+    pub argocd: ArgoCdSpec,
+    pub merge_kubeconfig: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindSpec {
+    pub node_image: Option<String>,
+    /// Name of a file in `kind-configs/`, or a path.
+    pub config: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArgoCdSpec {
+    pub version: String,
+    pub manifest: Option<PathBuf>,
+    /// Opens the UI and API without login.
+    pub anonymous: bool,
+    pub dex: bool,
+    pub notifications: bool,
+}
+
+impl Spec {
+    /// Labels of the cluster Secret, by which the repository's ApplicationSets choose it.
+    pub fn cluster_labels(&self) -> BTreeMap<String, String> {
+        let mut labels = BTreeMap::from([
+            ("secret-store".to_owned(), "kubernetes".to_owned()),
+            ("external-domain".to_owned(), self.domain.clone()),
+            ("vendor".to_owned(), self.vendor.clone()),
+            ("cluster-name".to_owned(), self.name.cluster()),
+            ("region".to_owned(), "local".to_owned()),
+        ]);
+        labels.extend(self.skip.iter().map(|app| (format!("skip-{app}"), "true".to_owned())));
+        labels.extend(self.labels.clone());
+        // Not to be overridden: these two are what keeps one developer's environment from another's.
+        labels.insert("developer".to_owned(), self.name.to_string());
+        labels.insert("environment".to_owned(), self.name.environment());
+        labels
+    }
+}

@@ -1,0 +1,193 @@
+//! The wait for health: every predicted Application at the published commit, and nothing taken on trust.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::argocd::NAMESPACE;
+use crate::argocd::application::{Expected, Verdict, judge};
+use crate::context::Context;
+use crate::engine::{State, Step, StepId};
+use crate::error::{Error, Kind, Result};
+use crate::ports::kube::{Kube, Type};
+use crate::steps::{APPLICATIONS, ROOT};
+
+const POLL: Duration = Duration::from_millis(250);
+/// How often an Application that is behind or in error is asked to look again.
+const NUDGE: Duration = Duration::from_secs(2);
+
+pub struct Applications;
+
+/// One Application as expected and as found.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    pub name: String,
+    pub verdict: Verdict,
+    /// What Argo CD holds; `None` if it holds nothing of that name.
+    pub actual: Option<Value>,
+}
+
+fn application_type() -> Type {
+    Type::new("argoproj.io/v1alpha1", "Application")
+}
+
+/// Judges the root Application and every predicted one, and names those that nobody predicted.
+pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
+    let overlay = cx.overlay().await?;
+    let expected = cx.expected();
+    let project = cx.spec.name.project();
+    let root = cx.spec.name.root_application();
+    let mut found: BTreeMap<String, Value> = kube
+        .list(&application_type(), NAMESPACE, "")
+        .await?
+        .into_iter()
+        .filter(|app| app["spec"]["project"] == *project || app["metadata"]["name"] == *root)
+        .filter_map(|app| Some((app["metadata"]["name"].as_str()?.to_owned(), app)))
+        .collect();
+
+    let predicted = overlay.prediction.applications.iter().map(|app| app.name.clone());
+    let names: BTreeSet<String> = predicted.chain([root]).collect();
+    let mut judged: Vec<Judged> = names
+        .into_iter()
+        .map(|name| {
+            let actual = found.remove(&name);
+            let verdict = match &actual {
+                Some(application) => judge(application, &expected),
+                None => Verdict::Waiting("Argo CD has not made it yet".into()),
+            };
+            Judged { name, verdict, actual }
+        })
+        .collect();
+    judged.extend(found.into_iter().map(|(name, application)| Judged {
+        name,
+        verdict: Verdict::Waiting("it is not expected, and should go away".into()),
+        actual: Some(application),
+    }));
+    Ok(judged)
+}
+
+/// Asks Argo CD to look again where it has not seen the newest commit, or shows an error whose cause
+/// may have gone: its own next look can be minutes away.
+async fn nudge(kube: &Kube, judged: &[Judged], sets: &[String]) -> Result<()> {
+    let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+    let regenerate = json!({"metadata": {"annotations": {"argocd.argoproj.io/application-set-refresh": "true"}}});
+    for one in judged.iter().filter(|one| !one.verdict.is_healthy()) {
+        let running = one.actual.as_ref().is_some_and(|app| app["status"]["operationState"]["phase"] == "Running");
+        if one.actual.is_some() && !running {
+            ignore_absent(kube.merge(&application_type(), NAMESPACE, &one.name, &refresh).await)?;
+        }
+    }
+    if judged.iter().any(|one| one.actual.is_none()) {
+        for set in sets {
+            let of = Type::new("argoproj.io/v1alpha1", "ApplicationSet");
+            ignore_absent(kube.merge(&of, NAMESPACE, set, &regenerate).await)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is to be refreshed may have been replaced since it was listed.
+fn ignore_absent(result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.to_string().contains("not found") => Ok(()),
+        other => other,
+    }
+}
+
+async fn our_sets(cx: &Context, kube: &Kube) -> Result<Vec<String>> {
+    let project = cx.spec.name.project();
+    let sets = kube.list(&Type::new("argoproj.io/v1alpha1", "ApplicationSet"), NAMESPACE, "").await?;
+    Ok(sets
+        .iter()
+        .filter(|set| set["spec"]["template"]["spec"]["project"] == *project)
+        .filter_map(|set| set["metadata"]["name"].as_str().map(str::to_owned))
+        .collect())
+}
+
+#[async_trait]
+impl Step<Context> for Applications {
+    fn id(&self) -> StepId {
+        APPLICATIONS
+    }
+
+    fn needs(&self) -> &[StepId] {
+        &[ROOT]
+    }
+
+    fn inside(&self) -> Option<StepId> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "every Application healthy at the published commit".into()
+    }
+
+    fn limit(&self) -> Duration {
+        // Its own limit is the user's --timeout, and ends with a list of what is missing.
+        Duration::from_secs(24 * 3600)
+    }
+
+    fn leaves_nothing(&self) -> bool {
+        true
+    }
+
+    async fn observe(&self, cx: &Context) -> Result<State> {
+        let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
+        let judged = judge_all(cx, &kube).await?;
+        Ok(match judged.iter().find(|one| !one.verdict.is_healthy()) {
+            None => State::Ready,
+            Some(one) => State::Drifted(format!("{}: {}", one.name, one.verdict.reason())),
+        })
+    }
+
+    async fn apply(&self, cx: &Context) -> Result<()> {
+        if cx.options.no_wait {
+            return Ok(());
+        }
+        let kube = cx.require_kube().await?;
+        let deadline = Instant::now() + cx.options.timeout;
+        let mut nudged = Instant::now();
+        loop {
+            let judged = judge_all(cx, &kube).await?;
+            let healthy = judged.iter().filter(|one| one.verdict.is_healthy()).count();
+            let Some(worst) = worst(&judged) else { return Ok(()) };
+            cx.detail(
+                APPLICATIONS,
+                &format!("{healthy} of {} healthy; {}: {}", judged.len(), worst.name, worst.verdict.reason()),
+            );
+            if Instant::now() >= deadline {
+                return Err(unhealthy(cx, &judged));
+            }
+            if nudged.elapsed() >= NUDGE {
+                nudge(&kube, &judged, &our_sets(cx, &kube).await?).await?;
+                nudged = Instant::now();
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn undo(&self, _cx: &Context) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The one to show: a failing Application before one that only takes its time.
+fn worst(judged: &[Judged]) -> Option<&Judged> {
+    let failing = judged.iter().find(|one| matches!(one.verdict, Verdict::Failing(_)));
+    failing.or_else(|| judged.iter().find(|one| !one.verdict.is_healthy()))
+}
+
+fn unhealthy(cx: &Context, judged: &[Judged]) -> Error {
+    let bad: Vec<&Judged> = judged.iter().filter(|one| !one.verdict.is_healthy()).collect();
+    let lines: Vec<String> = bad.iter().map(|one| format!("{}  {}", one.name, one.verdict.reason())).collect();
+    let name = &cx.spec.name;
+    Error::new(
+        Kind::Unhealthy,
+        format!("{} of {} Applications are not healthy after {} s", bad.len(), judged.len(), cx.options.timeout.as_secs()),
+    )
+    .detail(lines.join("\n"))
+    .hint(format!("see each with its cause: k8tre dev status {name}"))
+    .hint(format!("go on waiting: k8tre dev up {name} --timeout 15m"))
+}

@@ -1,0 +1,28 @@
+//! The steps of an environment, one file each. `plan` puts them together.
+
+use crate::engine::StepId;
+
+pub mod applications;
+pub mod argocd;
+pub mod branch;
+pub mod cluster;
+pub mod git_server;
+pub mod images;
+pub mod kubeconfig;
+pub mod objects;
+pub mod publish;
+pub mod registration;
+pub mod root;
+
+pub const CLUSTER: StepId = "cluster";
+pub const IMAGES: StepId = "images";
+pub const ARGOCD_CONFIG: StepId = "argocd-config";
+pub const ARGOCD: StepId = "argocd";
+pub const ARGOCD_UI: StepId = "argocd-ui";
+pub const GIT_SERVER: StepId = "git-server";
+pub const BRANCH: StepId = "branch";
+pub const PUBLISH: StepId = "publish";
+pub const REGISTRATION: StepId = "registration";
+pub const ROOT: StepId = "root";
+pub const APPLICATIONS: StepId = "applications";
+pub const KUBECONFIG: StepId = "kubeconfig";

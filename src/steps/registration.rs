@@ -1,0 +1,71 @@
+//! The cluster Secret by which ApplicationSets find this environment's cluster.
+//!
+//! A co-located Argo CD has no Secret for its own cluster until somebody makes one, and a cluster
+//! generator with a selector sees only clusters that have one.
+
+use async_trait::async_trait;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+
+use crate::argocd::NAMESPACE;
+use crate::context::{Context, IN_CLUSTER};
+use crate::engine::{State, Step, StepId};
+use crate::error::Result;
+use crate::steps::{ARGOCD_CONFIG, CLUSTER, REGISTRATION, objects};
+
+pub struct Registration;
+
+pub fn secret_name(cx: &Context) -> String {
+    format!("k8tre-cluster-{}", cx.spec.name)
+}
+
+fn secret(cx: &Context) -> Value {
+    let mut labels = json!(cx.spec.cluster_labels());
+    labels["argocd.argoproj.io/secret-type"] = json!("cluster");
+    let encoded = |text: &str| BASE64_STANDARD.encode(text);
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"name": secret_name(cx), "namespace": NAMESPACE, "labels": labels},
+        "data": {
+            "name": encoded(&cx.cluster_name()),
+            "server": encoded(IN_CLUSTER),
+            "config": encoded(r#"{"tlsClientConfig":{"insecure":false}}"#)
+        }
+    });
+    objects::owned(secret, &cx.id)
+}
+
+#[async_trait]
+impl Step<Context> for Registration {
+    fn id(&self) -> StepId {
+        REGISTRATION
+    }
+
+    fn needs(&self) -> &[StepId] {
+        &[ARGOCD_CONFIG]
+    }
+
+    fn inside(&self) -> Option<StepId> {
+        Some(CLUSTER)
+    }
+
+    fn describe(&self) -> String {
+        "cluster Secret with the labels that ApplicationSets select by".into()
+    }
+
+    async fn observe(&self, cx: &Context) -> Result<State> {
+        let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
+        objects::observe(&kube, &secret(cx), NAMESPACE, &cx.id).await
+    }
+
+    async fn apply(&self, cx: &Context) -> Result<()> {
+        let kube = cx.require_kube().await?;
+        objects::refuse_foreign(&kube, &secret(cx), NAMESPACE, &cx.id).await?;
+        kube.apply(&secret(cx), NAMESPACE).await.map(drop)
+    }
+
+    async fn undo(&self, cx: &Context) -> Result<()> {
+        let Some(kube) = cx.kube().await? else { return Ok(()) };
+        objects::delete_owned(&kube, &secret(cx), NAMESPACE, &cx.id).await
+    }
+}

@@ -1,0 +1,220 @@
+//! The only code that prints, prompts or spins.
+//!
+//! Data goes to stdout, everything else to stderr. Without a terminal there is no spinner and no
+//! prompt; colours follow the terminal, `NO_COLOR` and `CLICOLOR`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)] // this is where printing lives
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use owo_colors::{OwoColorize, Style};
+use serde::Serialize;
+
+use crate::engine::{Events, Outcome, StepId};
+use crate::error::{Error, Result};
+use crate::ports::environment;
+use crate::text::{one_line, printable};
+
+/// Width of the column with the steps' names.
+const ID_WIDTH: usize = 13;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+pub struct Ui {
+    format: Format,
+    terminal: bool,
+    unicode: bool,
+    verbose: bool,
+    bars: MultiProgress,
+    running: Mutex<BTreeMap<StepId, ProgressBar>>,
+    titles: Mutex<BTreeMap<StepId, String>>,
+}
+
+impl Ui {
+    pub fn new(format: Format, verbose: bool) -> Ui {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| environment::var(name)).unwrap_or_default();
+        let dumb = environment::var("TERM").is_some_and(|term| term == "dumb");
+        Ui {
+            format,
+            terminal: std::io::stderr().is_terminal() && !dumb,
+            unicode: locale.to_lowercase().replace('-', "").contains("utf8"),
+            verbose,
+            bars: MultiProgress::new(),
+            running: Mutex::default(),
+            titles: Mutex::default(),
+        }
+    }
+
+    pub fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Data for people, on stdout.
+    pub fn data(&self, text: &str) {
+        // A reader that closed the pipe (`| head`) is no error of ours.
+        let _ = writeln!(anstream::stdout(), "{}", text.trim_end());
+    }
+
+    /// Data for programs, on stdout.
+    pub fn json(&self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string_pretty(value)?;
+        let _ = writeln!(anstream::stdout(), "{text}");
+        Ok(())
+    }
+
+    /// A line for people, on stderr.
+    pub fn say(&self, line: &str) {
+        self.bars.suspend(|| {
+            let _ = writeln!(anstream::stderr(), "{line}");
+        });
+    }
+
+    pub fn warn(&self, message: &str) {
+        self.say(&format!("{} {}", self.paint("warning:", Style::new().yellow().bold()), printable(message)));
+    }
+
+    /// An error whole: message, causes, the failed program's words, and the ways out.
+    pub fn error(&self, error: &Error) {
+        self.stop_spinners();
+        self.say(&format!("{} {}", self.paint("error:", Style::new().red().bold()), printable(error.message())));
+        for cause in error.causes() {
+            self.say(&format!("  caused by: {}", printable(cause)));
+        }
+        for line in error.detail_text().unwrap_or_default().lines() {
+            self.say(&format!("  {} {}", self.bar(), self.paint(&printable(line), Style::new().dimmed())));
+        }
+        for hint in error.hints() {
+            self.say(&format!("{} {}", self.paint("hint:", Style::new().cyan().bold()), printable(hint)));
+        }
+    }
+
+    /// Asks; without a terminal that is an error which names the flag that answers.
+    pub fn confirm(&self, question: &str, flag: &str) -> Result<bool> {
+        if !self.terminal || !std::io::stdin().is_terminal() {
+            return Err(Error::usage(format!("{question} There is no terminal to ask on"))
+                .hint(format!("answer with the flag: {flag}")));
+        }
+        Ok(dialoguer::Confirm::new().with_prompt(question).default(false).interact()?)
+    }
+
+    /// Names the steps of the walk that follows.
+    pub fn expect(&self, titles: impl IntoIterator<Item = (StepId, String)>) {
+        *lock(&self.titles) = titles.into_iter().collect();
+    }
+
+    /// Coloured if stderr is to be coloured.
+    pub fn paint(&self, text: &str, style: Style) -> String {
+        match anstream::AutoStream::choice(&std::io::stderr()) {
+            anstream::ColorChoice::Never => text.to_owned(),
+            _ => text.style(style).to_string(),
+        }
+    }
+
+    pub fn tick(&self) -> String {
+        self.paint(if self.unicode { "✓" } else { "ok" }, Style::new().green().bold())
+    }
+
+    pub fn cross(&self) -> String {
+        self.paint(if self.unicode { "✗" } else { "x " }, Style::new().red().bold())
+    }
+
+    fn bar(&self) -> &'static str {
+        if self.unicode { "│" } else { "|" }
+    }
+
+    fn title(&self, id: StepId) -> String {
+        lock(&self.titles).get(id).cloned().unwrap_or_default()
+    }
+
+    fn width(&self) -> usize {
+        match self.terminal {
+            true => terminal_width(),
+            // Nobody's terminal wraps a log file.
+            false => 200,
+        }
+    }
+
+    fn line(&self, mark: &str, id: StepId, text: &str, took: Duration) {
+        let time = format!("{:>6.1} s", took.as_secs_f64());
+        let room = self.width().saturating_sub(2 + 1 + ID_WIDTH + 1 + time.len() + 1).max(10);
+        let text = one_line(text, room);
+        self.say(&format!("{mark} {id:<ID_WIDTH$} {text:<room$} {}", self.paint(&time, Style::new().dimmed())).replace('\n', " "));
+    }
+
+    fn stop_spinners(&self) {
+        for (_, bar) in std::mem::take(&mut *lock(&self.running)) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Events for Ui {
+    fn started(&self, id: StepId) {
+        if self.verbose && !self.terminal {
+            self.say(&format!("… {id:<ID_WIDTH$} {}", self.title(id)));
+        }
+        if self.terminal {
+            let frames = if self.unicode { "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ " } else { "|/-\\ " };
+            let template = format!("{{spinner:.cyan}} {id:<ID_WIDTH$} {{wide_msg}} {{elapsed:.dim}}");
+            let style = ProgressStyle::with_template(&template)
+                .unwrap_or_else(|_| ProgressStyle::default_spinner())
+                .tick_chars(frames);
+            let bar = self.bars.add(ProgressBar::new_spinner().with_style(style).with_message(self.title(id)));
+            bar.enable_steady_tick(Duration::from_millis(120));
+            lock(&self.running).insert(id, bar);
+        }
+    }
+
+    fn detail(&self, id: StepId, text: &str) {
+        let text = one_line(text, 160);
+        match lock(&self.running).get(id) {
+            Some(bar) => bar.set_message(text),
+            None if self.verbose => self.say(&format!("… {id:<ID_WIDTH$} {text}")),
+            None => {}
+        }
+    }
+
+    fn finished(&self, id: StepId, outcome: &Outcome, took: Duration) {
+        if let Some(bar) = lock(&self.running).remove(id) {
+            bar.finish_and_clear();
+        }
+        let title = self.title(id);
+        let text = match outcome {
+            Outcome::Applied => title,
+            Outcome::Ready => format!("{title} (as it should be)"),
+            Outcome::Foreign => format!("{title} (there already, not ours: left alone)"),
+            Outcome::Undone => format!("removed: {title}"),
+            Outcome::UndoneWith(outer) => {
+                if !self.verbose {
+                    return;
+                }
+                format!("removed with {outer}: {title}")
+            }
+        };
+        self.line(&self.tick(), id, &text, took);
+    }
+
+    fn failed(&self, id: StepId, error: &Error, took: Duration) {
+        if let Some(bar) = lock(&self.running).remove(id) {
+            bar.finish_and_clear();
+        }
+        self.line(&self.cross(), id, error.message(), took);
+    }
+}
+
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.map_or(80, |size| usize::from(size.ws_col)).clamp(40, 160)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
