@@ -2,5 +2,6 @@
 //! machine. Only these modules talk to the world, so only they need fakes.
 
 pub mod dirs;
+pub mod docker;
 pub mod environment;
 pub mod process;
