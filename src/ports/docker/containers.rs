@@ -5,8 +5,8 @@ use std::fmt;
 
 use bollard::models::{ContainerInspectResponse, ContainerSummary, MountPoint, PortMap};
 use bollard::query_parameters::{
-    InspectContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptions,
-    StartContainerOptions, StopContainerOptionsBuilder,
+    ContainerArchiveInfoOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder, RemoveVolumeOptions, StartContainerOptions, StopContainerOptionsBuilder,
 };
 
 use super::{ACTION, Docker, present};
@@ -119,6 +119,13 @@ impl Docker {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         let call = async { present(self.api.remove_container(name, Some(options)).await) };
         self.bounded(ACTION, &format!("remove the container {name}"), call).await.map(|_| ())
+    }
+
+    /// Whether there is such a path in a container, running or not.
+    pub async fn path_exists(&self, container: &str, path: &str) -> Result<bool> {
+        let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
+        let call = async { present(self.api.get_container_archive_info(container, Some(options)).await) };
+        Ok(self.ask(&format!("look into the container {container}"), call).await?.is_some())
     }
 
     /// Removes a volume; one that is gone already is fine.

@@ -179,7 +179,7 @@ fn silent(endpoint: &Endpoint, cause: String) -> Error {
     let denied = cause.to_lowercase().contains("permission denied");
     let error = Error::failed(format!("Docker at {endpoint} ({}) does not answer: {cause}", endpoint.source));
     match &endpoint.host {
-        _ if denied => error.hint("sudo usermod -aG docker \"$USER\" && newgrp docker"),
+        _ if denied => error.hint("sudo usermod -aG docker \"$USER\""),
         host if host.contains("colima") => error.hint("colima start"),
         host if host.contains("orbstack") => error.hint("orb start"),
         host if host.contains("rancher") || host.contains(".rd/") => error.hint("open Rancher Desktop"),
