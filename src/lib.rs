@@ -2,12 +2,21 @@
 //!
 //! `docs/architecture.md` is the map.
 
+pub mod argocd;
+pub mod cli;
+pub mod commands;
+pub mod context;
 pub mod engine;
 pub mod error;
 pub mod gitops;
 pub mod journal;
 pub mod names;
+pub mod overlay;
+pub mod plan;
 pub mod ports;
+pub mod providers;
+pub mod settings;
 pub mod spec;
+pub mod steps;
 pub mod text;
 pub mod ui;

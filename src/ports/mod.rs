@@ -2,6 +2,9 @@
 //! machine. Only these modules talk to the world, so only they need fakes.
 
 pub mod dirs;
+pub mod docker;
 pub mod environment;
+pub mod fetch;
 pub mod kube;
 pub mod process;
+pub mod transport;

@@ -1,0 +1,293 @@
+//! Clusters by kind: nodes are containers of the local Docker.
+
+pub mod binary;
+pub mod config;
+pub mod network;
+pub mod owner;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{Error, Result, ResultExt};
+use crate::ports::dirs;
+use crate::ports::docker::{ContainerState, Docker};
+use crate::ports::process::Program;
+use crate::providers::ClusterState;
+
+pub use binary::KindProgram;
+pub use config::{IngressPorts, KindSpec};
+pub use network::NetworkOwnership;
+pub use owner::{Nodes, OwnedNode, Owner, find_all_owned, nodes_of};
+
+/// From kind 0.33's release notes; any kind from 0.30 on runs it.
+pub const DEFAULT_NODE_IMAGE: &str =
+    "kindest/node:v1.34.11@sha256:44e222ee2132dab25ff87301682f89eb82c7880ea3a1bf543bfe9708fd08d67d";
+
+/// Says, inside a node, that its creation was carried through.
+const WHOLE: &str = "/k8tre/whole";
+
+const CREATE_LIMIT: Duration = Duration::from_secs(600);
+const DELETE_LIMIT: Duration = Duration::from_secs(90);
+const SHORT: Duration = Duration::from_secs(20);
+const READY_LIMIT: Duration = Duration::from_secs(120);
+
+/// kind on one Docker.
+pub struct Kind {
+    docker: Docker,
+    program: Option<KindProgram>,
+}
+
+impl Kind {
+    /// Without the program, everything but creating works.
+    pub fn new(docker: Docker, program: Option<KindProgram>) -> Kind {
+        Kind { docker, program }
+    }
+
+    pub fn docker(&self) -> &Docker {
+        &self.docker
+    }
+
+    /// What there is under this cluster's name.
+    pub async fn observe(&self, cluster: &str, environment: &str) -> Result<ClusterState> {
+        let nodes = nodes_of(&self.docker, cluster).await?;
+        if let Some(why) = foreign(&nodes, environment) {
+            return Ok(ClusterState::Foreign(why));
+        }
+        let Some(first) = nodes.ours.first() else { return Ok(ClusterState::Absent) };
+        if nodes.ours.iter().any(|node| node.owner != first.owner) {
+            return Ok(ClusterState::Partial("its nodes are of different creations".into()));
+        }
+        for node in &nodes.ours {
+            if !self.docker.path_exists(&node.container, WHOLE).await? {
+                return Ok(ClusterState::Partial(format!("the creation of {} was not finished", node.container)));
+            }
+        }
+        let down: Vec<_> = nodes.ours.iter().filter(|node| node.state != ContainerState::Running).collect();
+        Ok(match down.first() {
+            None => ClusterState::Running,
+            Some(_) if down.len() == nodes.ours.len() => ClusterState::Stopped,
+            Some(node) => ClusterState::Partial(format!("{} is {}", node.container, node.state)),
+        })
+    }
+
+    /// Makes the cluster and writes its kubeconfig. Nothing of it remains if that fails, unless it is
+    /// to be kept for a look inside.
+    pub async fn create(&self, spec: &KindSpec, kubeconfig: &Path, keep_on_failure: bool) -> Result<()> {
+        let program = self.program.as_ref().ok_or_else(|| Error::failed("kind is needed to create a cluster"))?;
+        let config = spec.config()?;
+        self.clear_half_made(spec).await?;
+        fresh(kubeconfig)?;
+        let mut run = self
+            .program(&program.path, kubeconfig)
+            .args(["create", "cluster", "--name", &spec.cluster, "--config", "-", "--image", &spec.image])
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .stdin(config)
+            .limit(CREATE_LIMIT);
+        if keep_on_failure {
+            run = run.arg("--retain");
+        }
+        let made = async {
+            run.run().await?;
+            let nodes = nodes_of(&self.docker, &spec.cluster).await?;
+            for node in &nodes.ours {
+                self.docker.exec_ok(&node.container, &["touch", WHOLE], SHORT).await?;
+            }
+            Ok(())
+        }
+        .await;
+        let Err(error) = made else { return Ok(()) };
+        let error: Error = error;
+        let error = explained(error.context(format!("kind could not create the cluster {}", spec.cluster)));
+        if keep_on_failure {
+            return Err(error
+                .hint(format!("docker exec -it {}-control-plane journalctl -xeu kubelet", spec.cluster))
+                .hint(format!("kind delete cluster --name {}", spec.cluster)));
+        }
+        match self.remove_nodes(&spec.cluster, &spec.owner.environment).await {
+            Ok(()) => Err(error),
+            Err(left) => {
+                Err(error.hint(format!("{left}")).hint(format!("kind delete cluster --name {}", spec.cluster)))
+            }
+        }
+    }
+
+    /// What an interrupted creation of this environment left would make kind refuse.
+    async fn clear_half_made(&self, spec: &KindSpec) -> Result<()> {
+        let nodes = nodes_of(&self.docker, &spec.cluster).await?;
+        if let Some(why) = foreign(&nodes, &spec.owner.environment) {
+            return Err(Error::failed(format!(
+                "there is a cluster {} already, and it is not ours: {why}",
+                spec.cluster
+            ))
+            .hint("choose another name: k8tre dev up NAME")
+            .hint(format!("or, if it is not needed: kind delete cluster --name {}", spec.cluster)));
+        }
+        if nodes.ours.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(cluster = spec.cluster, "removing what an earlier creation left");
+        self.remove_nodes(&spec.cluster, &spec.owner.environment).await
+    }
+
+    /// Removes the cluster, proves it, and removes the kubeconfig file.
+    pub async fn delete(&self, cluster: &str, environment: &str, kubeconfig: &Path) -> Result<()> {
+        let nodes = nodes_of(&self.docker, cluster).await?;
+        if let Some(why) = foreign(&nodes, environment) {
+            return Err(Error::failed(format!("the cluster {cluster} is not ours and stays: {why}")));
+        }
+        if let (Some(program), false) = (&self.program, nodes.ours.is_empty()) {
+            let run = self.program(&program.path, kubeconfig).args(["delete", "cluster", "--name", cluster]);
+            let run = run.arg("--kubeconfig").arg(kubeconfig).limit(DELETE_LIMIT);
+            if let Err(error) = run.run().await {
+                tracing::warn!(%error, "kind could not delete the cluster; its containers are removed directly");
+            }
+        }
+        self.remove_nodes(cluster, environment).await?;
+        for volume in nodes.ours.iter().flat_map(|node| &node.volumes) {
+            self.docker.remove_volume(volume).await?;
+        }
+        gone(kubeconfig)?;
+        gone(&lock_beside(kubeconfig))
+    }
+
+    /// Removes our containers of this cluster, and looks whether they are gone.
+    async fn remove_nodes(&self, cluster: &str, environment: &str) -> Result<()> {
+        let ours = |nodes: Nodes| nodes.ours.into_iter().filter(|node| node.owner.environment == environment);
+        for node in ours(nodes_of(&self.docker, cluster).await?) {
+            self.docker.remove_container(&node.container).await?;
+        }
+        let left: Vec<_> = ours(nodes_of(&self.docker, cluster).await?).map(|node| node.container).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        Err(Error::failed(format!("still there: {}", left.join(", ")))
+            .hint(format!("docker rm -f -v {}", left.join(" "))))
+    }
+
+    /// Stops the nodes; the cluster keeps its contents.
+    pub async fn stop(&self, cluster: &str) -> Result<()> {
+        for node in nodes_of(&self.docker, cluster).await?.ours.iter().rev() {
+            if node.state == ContainerState::Running {
+                self.docker.stop_container(&node.container).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts stopped nodes and waits until the API server is ready. Tells the control plane's
+    /// address, which Docker may have changed.
+    pub async fn start(&self, cluster: &str) -> Result<Option<String>> {
+        for node in nodes_of(&self.docker, cluster).await?.ours {
+            match node.state {
+                ContainerState::Running => {}
+                _ => self.docker.start_container(&node.container).await?,
+            }
+        }
+        self.wait_until_ready(cluster, READY_LIMIT).await?;
+        self.address_in_docker_network(cluster).await
+    }
+
+    /// Waits until the API server says that it is ready, asking inside the node.
+    pub async fn wait_until_ready(&self, cluster: &str, limit: Duration) -> Result<()> {
+        let node = control_plane(cluster);
+        let argv = ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "get", "--raw=/readyz"];
+        let mut last = String::new();
+        let wait = async {
+            loop {
+                match self.docker.exec_ok(&node, &argv, SHORT).await {
+                    Ok(_) => return,
+                    Err(error) => last = error.detail_text().map_or_else(|| error.to_string(), str::to_owned),
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        };
+        tokio::time::timeout(limit, wait).await.map_err(|_| {
+            Error::failed(format!("the API server of {cluster} was not ready within {} s", limit.as_secs()))
+                .detail(crate::text::printable(&last))
+                .hint(format!("docker logs {node} --tail 50"))
+        })
+    }
+
+    /// Address of the control plane in kind's network, as other clusters' pods reach it.
+    pub async fn address_in_docker_network(&self, cluster: &str) -> Result<Option<String>> {
+        let node = self.docker.container(&control_plane(cluster)).await?;
+        let network = network::name();
+        Ok(node.and_then(|node| node.networks.get(&network).cloned().flatten()))
+    }
+
+    /// Writes the kubeconfig again, when the file was lost or the port changed.
+    pub async fn write_kubeconfig(&self, cluster: &str, kubeconfig: &Path) -> Result<()> {
+        let program = self.program.as_ref().ok_or_else(|| Error::failed("kind is needed to write a kubeconfig"))?;
+        let run = self.program(&program.path, kubeconfig).args(["get", "kubeconfig", "--name", cluster]).limit(SHORT);
+        let output = run.run().await.with_context(|| format!("kind has no kubeconfig for {cluster}"))?;
+        dirs::write_private(kubeconfig, &output.stdout)
+    }
+
+    /// kind in an environment where it cannot mean another Docker, another cluster or the user's
+    /// kubeconfig.
+    fn program(&self, path: &Path, kubeconfig: &Path) -> Program {
+        let program = Program::new(path)
+            .env("KUBECONFIG", kubeconfig)
+            .env("KIND_EXPERIMENTAL_PROVIDER", "docker")
+            .env_remove("KIND_CLUSTER_NAME");
+        self.docker.child_env().into_iter().fold(program, |program, (name, value)| match value {
+            Some(value) => program.env(name, value),
+            None => program.env_remove(name),
+        })
+    }
+}
+
+fn control_plane(cluster: &str) -> String {
+    format!("{cluster}-control-plane")
+}
+
+/// What shows that the containers are not this environment's, if they are not.
+fn foreign(nodes: &Nodes, environment: &str) -> Option<String> {
+    if let Some(name) = nodes.foreign.first() {
+        return Some(format!("the container {name} was not made by k8tre"));
+    }
+    let other = nodes.ours.iter().find(|node| node.owner.environment != environment)?;
+    Some(format!("the container {} belongs to the environment {}", other.container, other.owner.environment))
+}
+
+/// What kind's words mean, where they are known to puzzle.
+fn explained(error: Error) -> Error {
+    let words = error.detail_text().unwrap_or_default().to_owned();
+    let known = [
+        (
+            "could not find a log line",
+            "sudo sysctl fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=524288",
+        ),
+        ("too many open files", "sudo sysctl fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=524288"),
+        ("port is already allocated", "docker ps --format '{{.Names}} {{.Ports}}'"),
+        ("toomanyrequests", "docker login, or preload the node image: docker load -i FILE"),
+        ("failed to pull image", "docker pull the node image by hand, or name another one: --node-image IMAGE"),
+        ("no space left", "docker system df"),
+    ];
+    let hints = known.iter().filter(|(said, _)| words.contains(said)).map(|(_, hint)| *hint);
+    hints.fold(error, |error, hint| error.hint(hint))
+}
+
+/// The folder for the kubeconfig, and no older file in it: kind would merge the two.
+fn fresh(kubeconfig: &Path) -> Result<()> {
+    if let Some(folder) = kubeconfig.parent() {
+        dirs::create_private_dir(folder)?;
+    }
+    gone(kubeconfig)
+}
+
+fn gone(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn lock_beside(kubeconfig: &Path) -> PathBuf {
+    let mut name = kubeconfig.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}

@@ -1,0 +1,62 @@
+//! The Docker network that kind puts its nodes on: shared by all kind clusters of the machine, so
+//! removed only when a k8tre made it and nobody uses it any more.
+
+use serde::{Deserialize, Serialize};
+
+use super::owner::CLUSTER_LABEL;
+use crate::error::Result;
+use crate::ports::docker::{Docker, Network};
+use crate::ports::environment;
+
+/// Who made the network; material of the journal, written before the cluster is created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkOwnership {
+    pub name: String,
+    /// Docker's ID of it, once it is there.
+    pub id: Option<String>,
+    /// Whether a k8tre on this machine made it.
+    pub ours: bool,
+}
+
+/// The network that kind uses, by the same variable as kind.
+pub fn name() -> String {
+    environment::var("KIND_EXPERIMENTAL_DOCKER_NETWORK").unwrap_or_else(|| "kind".to_owned())
+}
+
+impl NetworkOwnership {
+    /// To be asked before a cluster is created. `claimed` holds the IDs that other journals on this
+    /// machine call ours: the last environment to go removes what the first one made.
+    pub async fn before_creation(docker: &Docker, claimed: &[String]) -> Result<NetworkOwnership> {
+        let name = name();
+        let id = docker.network(&name).await?.map(|network| network.id);
+        let ours = id.as_ref().is_none_or(|id| claimed.contains(id));
+        Ok(NetworkOwnership { name, id, ours })
+    }
+
+    /// The same claim, with the ID of the network that is there now.
+    pub async fn after_creation(self, docker: &Docker) -> Result<NetworkOwnership> {
+        let id = docker.network(&self.name).await?.map(|network| network.id);
+        Ok(NetworkOwnership { id, ..self })
+    }
+
+    /// Removes the network if it is ours and unused. Tells whether it is gone.
+    pub async fn remove(&self, docker: &Docker) -> Result<bool> {
+        let Some(found) = docker.network(&self.name).await? else { return Ok(true) };
+        // A network of that name with another ID was made by somebody else since.
+        let same = self.id.as_ref().is_none_or(|id| *id == found.id);
+        if !self.ours || !same || in_use(docker, &found).await? {
+            return Ok(false);
+        }
+        docker.remove_network(&found.id).await?;
+        Ok(true)
+    }
+}
+
+/// A stopped container is not attached, but cannot start again without its network.
+async fn in_use(docker: &Docker, network: &Network) -> Result<bool> {
+    if !network.attached.is_empty() {
+        return Ok(true);
+    }
+    let nodes = docker.containers(&[CLUSTER_LABEL]).await?;
+    Ok(nodes.iter().any(|node| node.networks.contains_key(&network.name)))
+}
