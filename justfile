@@ -1,0 +1,68 @@
+# `just` lists the recipes. CI calls the same ones.
+
+# Kept outside the work tree, and shared with `.ci/run` and `quickstart.sh`.
+export CARGO_TARGET_DIR := env("CARGO_TARGET_DIR", home_directory() / ".cache/k8tre/target")
+
+[private]
+default:
+    @just --list --unsorted
+
+# Build the release binary
+[group('build')]
+build:
+    cargo build --release --locked
+
+# Install k8tre into cargo's bin folder
+[group('build')]
+install:
+    cargo install --path . --locked
+
+# All hermetic tests
+[group('test')]
+test *args:
+    cargo test {{ args }}
+
+# End-to-end tests in the lab; with K8TRE_LAB=1 on the Docker that is there
+[group('test')]
+e2e *args:
+    .ci/run e2e {{ args }}
+
+# What CI runs
+[group('test')]
+ci:
+    .ci/run
+
+# Formatting, clippy, shell scripts
+[group('lint')]
+lint:
+    .ci/run lint
+
+# Licences, advisories, banned and duplicate crates (needs cargo-deny)
+[group('lint')]
+deny:
+    cargo deny --all-features check
+
+# Format the code
+[group('lint')]
+fmt:
+    cargo fmt
+
+# The lab: up, docker, env, status, down
+[group('lab')]
+lab command="up":
+    tests/lab/lab {{ command }}
+
+# A healthy sample TRE from nothing
+[group('lab')]
+quickstart *args:
+    ./quickstart.sh {{ args }}
+
+# k8tre against the same work by hand, alternately
+[group('bench')]
+bench runs="5":
+    benches/compare.sh {{ runs }}
+
+# API documentation, with warnings as errors
+[group('docs')]
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked --all-features

@@ -1,0 +1,10 @@
+//! The real thing: k8tre against a real Docker, kind and Argo CD, with nothing mocked.
+//!
+//! Run through `.ci/run e2e` (or `just e2e`), one test at a time. `docs/contributing.md` says more.
+
+// Tests start programs and read variables directly: the adapters are part of what is tested.
+#![allow(clippy::disallowed_methods)]
+
+mod smoke;
+#[expect(dead_code, reason = "the tests of up, status and down use the rest")]
+mod support;

@@ -1,0 +1,211 @@
+//! A world of its own for each test: folders, git identity, kubeconfig, names; and its removal.
+
+mod run;
+mod snapshot;
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use run::{Ran, Running};
+pub use snapshot::{Snapshot, assert_same_world};
+
+/// Longer than any command may take; a test of a shorter bound looks at `Ran::took`.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// What of the caller's environment a developer's shell would have, too.
+const PASSED_ON: [&str; 12] = [
+    "PATH",
+    "LANG",
+    "RUST_BACKTRACE",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+];
+
+/// A developer's machine as k8tre sees it, made of temporary folders and the real Docker.
+pub struct World {
+    root: tempfile::TempDir,
+    pub home: PathBuf,
+    pub data: PathBuf,
+    pub cache: PathBuf,
+    pub config: PathBuf,
+    temp: PathBuf,
+    names: RefCell<Vec<String>>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl World {
+    /// Panics where no lab is: an end-to-end test that quietly passes without one would be a lie.
+    pub fn new() -> World {
+        static ALONE: Mutex<()> = Mutex::new(());
+        assert!(
+            std::env::var_os("K8TRE_LAB").is_some(),
+            "K8TRE_LAB is not set: these tests make real clusters. With a Docker that reaches image registries: \
+             K8TRE_LAB=1 .ci/run e2e. Without: tests/lab/lab up, then eval \"$(tests/lab/lab env)\""
+        );
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let root = tempfile::Builder::new().prefix("k8tre-e2e-").tempdir().expect("a temporary folder");
+        let folder = |name: &str| {
+            let path = root.path().join(name);
+            fs::create_dir(&path).expect("a folder in the temporary folder");
+            path
+        };
+        let world = World {
+            home: folder("home"),
+            data: folder("data"),
+            cache: folder("cache"),
+            config: folder("config"),
+            temp: folder("tmp"),
+            names: RefCell::default(),
+            _alone: alone,
+            root,
+        };
+        let write = |path: PathBuf, content: &str| fs::write(path, content).expect("a file in the temporary folder");
+        write(world.home.join(".gitconfig"), "[user]\nname = Alice\nemail = alice@example.org\n");
+        fs::create_dir(world.home.join(".kube")).expect("a folder in the temporary folder");
+        write(world.kubeconfig_of_user(), USERS_KUBECONFIG);
+        world
+    }
+
+    /// A name that no other test and no other run uses; what carries it in Docker is removed at the end.
+    pub fn name(&self, stem: &str) -> String {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{stem}-{:x}x{count}", std::process::id());
+        self.names.borrow_mut().push(name.clone());
+        name
+    }
+
+    /// The flags that make k8tre use the lab's images; none where the real registries are reachable.
+    pub fn lab_flags(&self) -> Vec<String> {
+        let flag = |flag: &str, variable| {
+            std::env::var(variable).ok().map(|value| [flag.to_owned(), value]).into_iter().flatten()
+        };
+        flag("--node-image", "K8TRE_LAB_NODE_IMAGE")
+            .chain(flag("--argocd-manifest", "K8TRE_LAB_ARGOCD_MANIFEST"))
+            .collect()
+    }
+
+    /// The kubeconfig that belongs to the person, with a context that no command of k8tre may lose.
+    pub fn kubeconfig_of_user(&self) -> PathBuf {
+        self.home.join(".kube/config")
+    }
+
+    /// The kubeconfig that k8tre keeps for an environment.
+    pub fn kubeconfig(&self, name: &str) -> PathBuf {
+        self.data.join("environments").join(name).join("kubeconfig")
+    }
+
+    pub fn k8tre(&self, args: &[&str]) -> Ran {
+        self.start(args).wait(LIMIT)
+    }
+
+    /// `k8tre dev up NAME` with the lab's flags and the given ones.
+    pub fn up(&self, name: &str, args: &[&str]) -> Ran {
+        let flags = self.lab_flags();
+        let args: Vec<&str> = ["dev", "up", name]
+            .into_iter()
+            .chain(flags.iter().map(String::as_str))
+            .chain(args.iter().copied())
+            .collect();
+        self.k8tre(&args)
+    }
+
+    /// Starts k8tre without waiting for its end, so that a test can interrupt it.
+    pub fn start(&self, args: &[&str]) -> Running {
+        self.start_program(env!("CARGO_BIN_EXE_k8tre"), args)
+    }
+
+    pub fn start_program(&self, program: &str, args: &[&str]) -> Running {
+        Running::start(self.command(program, args))
+    }
+
+    /// kubectl against an environment's cluster.
+    pub fn kubectl(&self, name: &str, args: &[&str]) -> Ran {
+        let kubeconfig = self.kubeconfig(name);
+        let mut command = self.command("kubectl", &[]);
+        command.arg("--kubeconfig").arg(kubeconfig).arg("--request-timeout=20s").args(args);
+        Running::start(command).wait(LIMIT)
+    }
+
+    pub fn docker(&self, args: &[&str]) -> Ran {
+        self.start_program("docker", args).wait(LIMIT)
+    }
+
+    pub fn git(&self, repo: &Path, args: &[&str]) -> Ran {
+        let mut command = self.command("git", args);
+        command.current_dir(repo);
+        Running::start(command).wait(LIMIT)
+    }
+
+    /// All that k8tre could change: Docker, the files of this world, its processes, the repositories.
+    pub fn snapshot(&self, repos: &[&Path]) -> Snapshot {
+        Snapshot::take(self, repos)
+    }
+
+    fn command(&self, program: impl AsRef<OsStr>, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&self.home).env_clear();
+        command.envs(PASSED_ON.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.env("HOME", &self.home).env("TMPDIR", &self.temp);
+        command.env("K8TRE_DATA_DIR", &self.data);
+        command.env("K8TRE_CACHE_DIR", &self.cache);
+        command.env("K8TRE_CONFIG_DIR", &self.config);
+        command
+    }
+
+    /// Also after a panic: a failed test must not take the next one's memory and ports.
+    fn clean(&self) {
+        for (pid, _) in snapshot::processes(self.root.path()) {
+            if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+        for name in self.names.borrow().iter() {
+            let filter = format!("name={name}");
+            for (list, remove) in [
+                (&["ps", "--all", "--quiet"][..], &["rm", "--force", "--volumes"][..]),
+                (&["volume", "ls", "--quiet"], &["volume", "rm"]),
+                (&["network", "ls", "--quiet"], &["network", "rm"]),
+            ] {
+                let found = self.docker(&[list, &["--filter", &filter]].concat());
+                let ids: Vec<&str> = found.stdout.split_whitespace().collect();
+                if !ids.is_empty() {
+                    self.docker(&[remove, &ids].concat());
+                }
+            }
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.clean();
+    }
+}
+
+const USERS_KUBECONFIG: &str = r#"apiVersion: v1
+kind: Config
+current-context: hospital-production
+clusters:
+- name: hospital
+  cluster: {server: "https://hospital.example.org:6443"}
+contexts:
+- name: hospital-production
+  context: {cluster: hospital, user: alice}
+users:
+- name: alice
+  user: {}
+"#;
