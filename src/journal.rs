@@ -18,6 +18,7 @@ use crate::engine::{Ledger, StepId};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 use crate::ports::dirs::{Dirs, create_private_dir, write_private};
+use crate::providers::kind::NetworkOwnership;
 use crate::spec::Spec;
 
 /// Raised when an older k8tre could misread what a newer one wrote.
@@ -50,7 +51,9 @@ pub struct Facts {
     pub published_at: Option<Timestamp>,
     /// Commit of the base that the branch was built on.
     pub base_commit: Option<String>,
-    /// Seconds that each step of the last `up` took.
+    /// The Docker network of the cluster, and whether a k8tre made it.
+    pub network: Option<NetworkOwnership>,
+    /// When each step of the last `up` that changed something began and ended, in seconds.
     pub timings: Vec<(String, f64, f64)>,
 }
 

@@ -15,6 +15,7 @@ pub mod overlay;
 pub mod plan;
 pub mod ports;
 pub mod providers;
+pub mod report;
 pub mod settings;
 pub mod spec;
 pub mod steps;

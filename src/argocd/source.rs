@@ -5,10 +5,11 @@ use std::fs;
 use crate::context::Context;
 use crate::error::{Result, ResultExt};
 use crate::ports::environment;
-use crate::ports::fetch::{Checksum, Fetch};
+use crate::ports::fetch::{Checksum, Fetcher, Wanted};
 
 /// Checksums of the releases that k8tre is tested with.
 const KNOWN: [(&str, &str); 1] = [("v3.6.1", "7be23ca7d9ca3d3074dee8332f1ca92a933b990cee7c9cf22cf3843ee8c2913e")];
+const SIZE_LIMIT: u64 = 16 << 20;
 const PUBLISHER: &str = "https://raw.githubusercontent.com/argoproj/argo-cd";
 
 pub async fn manifest(cx: &Context) -> Result<String> {
@@ -18,16 +19,20 @@ pub async fn manifest(cx: &Context) -> Result<String> {
             .hint("give the `install.yaml` of a release: --argocd-manifest FILE");
     }
     let version = &cx.spec.argocd.version;
-    let known = KNOWN.iter().find(|(known, _)| known == version);
     let base = environment::var("K8TRE_ARGOCD_URL").unwrap_or_else(|| PUBLISHER.to_owned());
-    let fetch = Fetch {
-        url: format!("{base}/{version}/manifests/install.yaml"),
-        name: format!("argocd-{version}-install.yaml"),
-        checksum: match known {
+    let url = format!("{base}/{version}/manifests/install.yaml");
+    let wanted = Wanted {
+        sha256: match KNOWN.iter().find(|(known, _)| known == version) {
             Some((_, sha256)) => Checksum::Known((*sha256).to_owned()),
+            // The publisher offers no checksum file for it: what comes first is what is trusted.
             None => Checksum::FirstUse,
         },
+        url,
+        name: format!("argocd-{version}-install.yaml"),
+        limit: SIZE_LIMIT,
+        executable: false,
     };
-    let path = fetch.into_cache(&cx.dirs.cache, cx.options.offline, cx.options.ca_bundle.as_deref()).await?;
+    let fetcher = Fetcher::new(&cx.dirs.cache).offline(cx.options.offline).ca_bundle(cx.options.ca_bundle.clone());
+    let path = fetcher.get(&wanted).await.hint("give the manifest as a file: --argocd-manifest FILE")?;
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }

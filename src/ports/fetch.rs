@@ -26,6 +26,8 @@ pub enum Checksum {
     /// Address of the publisher's own checksum file. What it says the first time is recorded in the
     /// cache folder, and from then on a different answer is an error.
     FromPublisher(String),
+    /// Nobody publishes one: what comes first is recorded, and from then on anything else is an error.
+    FirstUse,
 }
 
 /// One file to have.
@@ -95,11 +97,12 @@ impl Fetcher {
             return Err(self.refusal(wanted, &path, known.as_deref()));
         }
         let agent = self.agent()?;
-        let expected = match known {
-            Some(expected) => expected,
-            None => self.publishers_checksum(&agent, wanted)?,
+        let expected = match (known, &wanted.sha256) {
+            (Some(expected), _) => Some(expected),
+            (None, Checksum::FirstUse) => None,
+            (None, _) => Some(self.publishers_checksum(&agent, wanted)?),
         };
-        self.download(&agent, wanted, &expected, &path).with_context(|| format!("cannot fetch {}", wanted.url))?;
+        self.download(&agent, wanted, expected.as_deref(), &path).with_context(|| format!("cannot fetch {}", wanted.url))?;
         Ok(path)
     }
 
@@ -119,7 +122,7 @@ impl Fetcher {
     fn known_checksum(&self, wanted: &Wanted) -> Result<Option<String>> {
         match &wanted.sha256 {
             Checksum::Known(hex) => Ok(Some(hex.to_lowercase())),
-            Checksum::FromPublisher(_) => {
+            Checksum::FromPublisher(_) | Checksum::FirstUse => {
                 let record = self.record(wanted);
                 match fs::read_to_string(&record) {
                     Ok(text) => Ok(Some(first_sha256(&text).with_context(|| format!("{}", record.display()))?)),
@@ -145,7 +148,7 @@ impl Fetcher {
         Ok(sha256)
     }
 
-    fn download(&self, agent: &Agent, wanted: &Wanted, expected: &str, path: &Path) -> Result<()> {
+    fn download(&self, agent: &Agent, wanted: &Wanted, expected: Option<&str>, path: &Path) -> Result<()> {
         dirs::create_private_dir(&self.cache)?;
         let mut file = tempfile::Builder::new().prefix(".k8tre-").tempfile_in(&self.cache)?;
         let mut response = agent.get(&wanted.url).call().map_err(|error| self.explained(error))?;
@@ -155,19 +158,24 @@ impl Fetcher {
         if total > wanted.limit {
             return Err(Error::failed(format!("it is longer than {} MiB", wanted.limit >> 20)));
         }
-        if actual != expected {
+        if let Some(expected) = expected
+            && actual != expected
+        {
             let error =
                 Error::failed(format!("its SHA-256 is {actual}, but it should be {expected}; nothing was kept"))
                     .hint("a proxy may have answered in place of the publisher: open the address in a browser");
             return Err(match wanted.sha256 {
                 Checksum::Known(_) => error,
-                Checksum::FromPublisher(_) => {
+                Checksum::FromPublisher(_) | Checksum::FirstUse => {
                     error.hint(format!("if the publisher did change it: rm {}", self.record(wanted).display()))
                 }
             });
         }
         set_mode(file.path(), if wanted.executable { 0o755 } else { 0o644 })?;
         file.as_file().sync_all()?;
+        if expected.is_none() {
+            dirs::write_private(&self.record(wanted), format!("{actual}\n").as_bytes())?;
+        }
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     }

@@ -6,5 +6,6 @@ pub mod docker;
 pub mod environment;
 pub mod fetch;
 pub mod kube;
+pub mod kubeconfig;
 pub mod process;
 pub mod transport;

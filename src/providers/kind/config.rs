@@ -36,6 +36,21 @@ impl KindSpec {
         KindSpec { cluster: cluster.into(), owner, image, workers: 0, ingress: None, file: None }
     }
 
+    /// Takes one of our configurations by name, or the user's own file.
+    pub fn configure(&mut self, choice: &str) -> Result<()> {
+        match choice {
+            "single" => {}
+            "workers" => self.workers = 2,
+            "ingress" => self.ingress = Some(IngressPorts { http: 8080, https: 8443 }),
+            path if Path::new(path).is_file() => self.file = Some(path.into()),
+            other => {
+                return Err(Error::usage(format!("\"{other}\" is neither a kind configuration of k8tre's nor a file"))
+                    .hint("--kind-config single, workers, ingress, or a file"));
+            }
+        }
+        Ok(())
+    }
+
     /// The whole configuration, as JSON: to kind that is YAML, and nothing in it can be misread.
     pub fn config(&self) -> Result<String> {
         let mut config = match &self.file {

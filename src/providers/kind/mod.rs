@@ -48,14 +48,13 @@ impl Kind {
     }
 
     /// What there is under this cluster's name.
-    pub async fn observe(&self, cluster: &str, environment: &str) -> Result<ClusterState> {
+    pub async fn observe(&self, cluster: &str, owner: &Owner) -> Result<ClusterState> {
         let nodes = nodes_of(&self.docker, cluster).await?;
-        if let Some(why) = foreign(&nodes, environment) {
+        if let Some(why) = foreign(&nodes, owner) {
             return Ok(ClusterState::Foreign(why));
         }
-        let Some(first) = nodes.ours.first() else { return Ok(ClusterState::Absent) };
-        if nodes.ours.iter().any(|node| node.owner != first.owner) {
-            return Ok(ClusterState::Partial("its nodes are of different creations".into()));
+        if nodes.ours.is_empty() {
+            return Ok(ClusterState::Absent);
         }
         for node in &nodes.ours {
             if !self.docker.path_exists(&node.container, WHOLE).await? {
@@ -104,7 +103,7 @@ impl Kind {
                 .hint(format!("docker exec -it {}-control-plane journalctl -xeu kubelet", spec.cluster))
                 .hint(format!("kind delete cluster --name {}", spec.cluster)));
         }
-        match self.remove_nodes(&spec.cluster, &spec.owner.environment).await {
+        match self.remove_nodes(&spec.cluster, &spec.owner).await {
             Ok(()) => Err(error),
             Err(left) => {
                 Err(error.hint(format!("{left}")).hint(format!("kind delete cluster --name {}", spec.cluster)))
@@ -115,7 +114,7 @@ impl Kind {
     /// What an interrupted creation of this environment left would make kind refuse.
     async fn clear_half_made(&self, spec: &KindSpec) -> Result<()> {
         let nodes = nodes_of(&self.docker, &spec.cluster).await?;
-        if let Some(why) = foreign(&nodes, &spec.owner.environment) {
+        if let Some(why) = foreign(&nodes, &spec.owner) {
             return Err(Error::failed(format!(
                 "there is a cluster {} already, and it is not ours: {why}",
                 spec.cluster
@@ -127,13 +126,13 @@ impl Kind {
             return Ok(());
         }
         tracing::info!(cluster = spec.cluster, "removing what an earlier creation left");
-        self.remove_nodes(&spec.cluster, &spec.owner.environment).await
+        self.remove_nodes(&spec.cluster, &spec.owner).await
     }
 
     /// Removes the cluster, proves it, and removes the kubeconfig file.
-    pub async fn delete(&self, cluster: &str, environment: &str, kubeconfig: &Path) -> Result<()> {
+    pub async fn delete(&self, cluster: &str, owner: &Owner, kubeconfig: &Path) -> Result<()> {
         let nodes = nodes_of(&self.docker, cluster).await?;
-        if let Some(why) = foreign(&nodes, environment) {
+        if let Some(why) = foreign(&nodes, owner) {
             return Err(Error::failed(format!("the cluster {cluster} is not ours and stays: {why}")));
         }
         if let (Some(program), false) = (&self.program, nodes.ours.is_empty()) {
@@ -143,7 +142,7 @@ impl Kind {
                 tracing::warn!(%error, "kind could not delete the cluster; its containers are removed directly");
             }
         }
-        self.remove_nodes(cluster, environment).await?;
+        self.remove_nodes(cluster, owner).await?;
         for volume in nodes.ours.iter().flat_map(|node| &node.volumes) {
             self.docker.remove_volume(volume).await?;
         }
@@ -152,8 +151,8 @@ impl Kind {
     }
 
     /// Removes our containers of this cluster, and looks whether they are gone.
-    async fn remove_nodes(&self, cluster: &str, environment: &str) -> Result<()> {
-        let ours = |nodes: Nodes| nodes.ours.into_iter().filter(|node| node.owner.environment == environment);
+    async fn remove_nodes(&self, cluster: &str, owner: &Owner) -> Result<()> {
+        let ours = |nodes: Nodes| nodes.ours.into_iter().filter(|node| node.owner == *owner);
         for node in ours(nodes_of(&self.docker, cluster).await?) {
             self.docker.remove_container(&node.container).await?;
         }
@@ -243,12 +242,12 @@ fn control_plane(cluster: &str) -> String {
 }
 
 /// What shows that the containers are not this environment's, if they are not.
-fn foreign(nodes: &Nodes, environment: &str) -> Option<String> {
+fn foreign(nodes: &Nodes, owner: &Owner) -> Option<String> {
     if let Some(name) = nodes.foreign.first() {
         return Some(format!("the container {name} was not made by k8tre"));
     }
-    let other = nodes.ours.iter().find(|node| node.owner.environment != environment)?;
-    Some(format!("the container {} belongs to the environment {}", other.container, other.owner.environment))
+    let other = nodes.ours.iter().find(|node| node.owner != *owner)?;
+    Some(format!("the container {} belongs to the environment {}", other.container, other.owner))
 }
 
 /// What kind's words mean, where they are known to puzzle.

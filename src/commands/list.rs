@@ -1,0 +1,70 @@
+//! `k8tre dev list`: every environment of this user on this machine.
+
+use futures::future::join_all;
+use serde::Serialize;
+
+use crate::commands::App;
+use crate::context::{Context, Options, Record};
+use crate::error::Result;
+use crate::journal;
+use crate::report::{SCHEMA, age, table};
+use crate::steps::cluster;
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    cluster: String,
+    state: String,
+    repository: String,
+    branch: String,
+    created: Option<jiff::Timestamp>,
+}
+
+pub async fn run(app: &App) -> Result<u8> {
+    let names = journal::names(&app.dirs)?;
+    let rows: Vec<Row> = join_all(names.iter().map(|name| async move {
+        let journal = match journal::read(&app.dirs, name) {
+            Ok(Some(journal)) => journal,
+            Ok(None) => return row_without_journal(name, "nothing recorded"),
+            Err(error) => return row_without_journal(name, &error.to_string()),
+        };
+        let facts = Box::new(journal.facts.clone());
+        let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), Options::default(), app.ui.clone());
+        let state = match cluster::observe(&cx).await {
+            Ok(state) => state.to_string(),
+            Err(error) => format!("unknown: {}", error.message()),
+        };
+        Row {
+            name: name.to_string(),
+            cluster: journal.spec.name.cluster(),
+            state,
+            repository: journal.spec.repo.display().to_string(),
+            branch: journal.spec.name.branch(),
+            created: Some(journal.created),
+        }
+    }))
+    .await;
+    if app.ui.is_json() {
+        app.ui.json(&serde_json::json!({"schema": SCHEMA, "environments": rows}))?;
+    } else if rows.is_empty() {
+        app.ui.say("no environments; make one: k8tre dev up --sample");
+    } else {
+        let lines = rows.iter().map(|row| {
+            let created = row.created.map(|at| age(at)).unwrap_or_default();
+            vec![row.name.clone(), row.state.clone(), created, row.branch.clone(), row.repository.clone()]
+        });
+        app.ui.data(&table(&["NAME", "CLUSTER", "AGE", "BRANCH", "REPOSITORY"], lines));
+    }
+    Ok(0)
+}
+
+fn row_without_journal(name: &crate::names::EnvName, state: &str) -> Row {
+    Row {
+        name: name.to_string(),
+        cluster: name.cluster(),
+        state: state.to_owned(),
+        repository: String::new(),
+        branch: name.branch(),
+        created: None,
+    }
+}

@@ -1,0 +1,109 @@
+//! One file a command. A command gathers, walks the steps through the engine, and reports; what it
+//! knows about clusters, git or Argo CD it asks of the steps.
+
+mod completions;
+mod doctor;
+mod down;
+mod internal;
+mod kubeconfig;
+mod list;
+mod open;
+mod plan;
+mod select;
+mod status;
+mod up;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::{Cli, Command, Dev, Internal};
+use crate::error::{Error, Kind, Result};
+use crate::ports::dirs::Dirs;
+use crate::ui::Ui;
+
+/// What every command has at hand.
+pub struct App {
+    pub ui: Arc<Ui>,
+    pub dirs: Dirs,
+    /// Ends with Ctrl-C or a SIGTERM.
+    pub cancel: CancellationToken,
+}
+
+/// Runs the command line; returns the exit code.
+pub fn run(cli: Cli) -> u8 {
+    let ui = Arc::new(Ui::new(cli.global.output, cli.global.verbose > 0));
+    trace(cli.global.verbose);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            ui.error(&Error::from(e).context("cannot start"));
+            return 1;
+        }
+    };
+    let result = runtime.block_on(dispatch(cli.command, Arc::clone(&ui)));
+    // A thread that waits for standard input must not hold up the end.
+    runtime.shutdown_background();
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            ui.error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
+    match command {
+        Command::Completions { shell } => return completions::completions(&ui, shell),
+        Command::Man { folder } => return completions::man(&ui, &folder),
+        Command::Internal(Internal::GitTransport { host, command }) => return internal::git_transport(&host, &command).await,
+        _ => {}
+    }
+    let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new() };
+    listen(app.cancel.clone())?;
+    match command {
+        Command::Doctor(args) => doctor::run(&app, &args).await,
+        Command::Dev(Dev::Up(args)) => up::run(&app, &args).await,
+        Command::Dev(Dev::Plan(args)) => plan::run(&app, &args).await,
+        Command::Dev(Dev::Down(args)) => down::run(&app, &args).await,
+        Command::Dev(Dev::Status(args)) => status::run(&app, &args).await,
+        Command::Dev(Dev::List) => list::run(&app).await,
+        Command::Dev(Dev::Password(args)) => open::password(&app, &args).await,
+        Command::Dev(Dev::Kubeconfig(args)) => kubeconfig::run(&app, &args).await,
+        Command::Dev(Dev::Open(args)) => open::run(&app, &args).await,
+        Command::Completions { .. } | Command::Man { .. } | Command::Internal(_) => Ok(0),
+    }
+}
+
+/// The first signal asks for a clean stop; the second ends the process where it stands, which `up`
+/// and `down` survive as well.
+fn listen(cancel: CancellationToken) -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if cancel.is_cancelled() {
+                #[allow(clippy::exit)] // asked for twice: now, whatever is under way
+                std::process::exit(Kind::Interrupted.exit_code().into());
+            }
+            cancel.cancel();
+        }
+    });
+    Ok(())
+}
+
+fn trace(verbose: u8) {
+    if verbose < 2 {
+        return;
+    }
+    let level = if verbose == 2 { "k8tre=debug" } else { "k8tre=trace,kube=debug" };
+    let subscriber = tracing_subscriber::fmt().with_env_filter(level).with_writer(std::io::stderr).with_target(false);
+    // Only a second call could fail, and there is none.
+    let _ = subscriber.try_init();
+}

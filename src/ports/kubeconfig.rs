@@ -1,0 +1,100 @@
+//! The user's own kubeconfig, touched only when asked, and then by kubectl, whose file it is.
+//!
+//! kubectl locks it, keeps what it does not know, and leaves the current context alone.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use kube::config::Kubeconfig;
+use secrecy::ExposeSecret;
+
+use crate::error::{Error, Result, ResultExt};
+use crate::ports::process::Program;
+use crate::ports::{dirs, environment};
+
+/// The file that kubectl would write to.
+pub fn users() -> Result<PathBuf> {
+    if let Some(list) = environment::var("KUBECONFIG") {
+        let first = list.split(':').find(|path| !path.is_empty());
+        return first.map(PathBuf::from).ok_or_else(|| Error::usage("KUBECONFIG names no file"));
+    }
+    let home = directories::BaseDirs::new()
+        .ok_or_else(|| Error::usage("there is no home folder with a kubeconfig").hint("set HOME or KUBECONFIG"))?;
+    Ok(home.home_dir().join(".kube").join("config"))
+}
+
+/// Whether the environment's context is in the user's file, with the same address.
+pub async fn is_merged(ours: &Path, users: &Path) -> Result<bool> {
+    if !users.exists() {
+        return Ok(false);
+    }
+    let ours = read(ours)?;
+    let users = read(users)?;
+    Ok(ours.clusters.iter().all(|cluster| {
+        let server = |named: &kube::config::NamedCluster| named.cluster.as_ref().and_then(|c| c.server.clone());
+        users.clusters.iter().any(|theirs| theirs.name == cluster.name && server(theirs) == server(cluster))
+    }))
+}
+
+/// Adds the environment's cluster, user and context.
+pub async fn merge(ours: &Path, users: &Path) -> Result<()> {
+    let config = read(ours)?;
+    let name = config.contexts.first().map(|context| context.name.clone()).ok_or_else(|| Error::failed("the environment's kubeconfig is empty"))?;
+    if let Some(folder) = users.parent() {
+        dirs::create_private_dir(folder)?;
+    }
+    // Keys travel as files that only we can read, never as arguments.
+    let folder = tempfile::tempdir()?;
+    let file = |file: &str, data: Option<&str>| -> Result<PathBuf> {
+        let bytes = BASE64_STANDARD.decode(data.unwrap_or_default()).context("the environment's kubeconfig is damaged")?;
+        let path = folder.path().join(file);
+        dirs::write_private(&path, &bytes).map(|()| path)
+    };
+    let cluster = config.clusters.first().and_then(|named| named.cluster.clone()).unwrap_or_default();
+    let user = config.auth_infos.first().and_then(|named| named.auth_info.clone()).unwrap_or_default();
+    let authority = file("ca", cluster.certificate_authority_data.as_deref())?;
+    let certificate = file("cert", user.client_certificate_data.as_deref())?;
+    let key = file("key", user.client_key_data.as_ref().map(|key| key.expose_secret()))?;
+    let server = cluster.server.unwrap_or_default();
+    let embedded = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
+
+    kubectl(users, &["set-cluster", &name, &format!("--server={server}"), "--embed-certs=true", &embedded("certificate-authority", &authority)]).await?;
+    kubectl(users, &["set-credentials", &name, "--embed-certs=true", &embedded("client-certificate", &certificate), &embedded("client-key", &key)]).await?;
+    kubectl(users, &["set-context", &name, &format!("--cluster={name}"), &format!("--user={name}")]).await
+}
+
+/// Takes them out again; fine when they are not there.
+pub async fn unmerge(name: &str, users: &Path) -> Result<()> {
+    if !users.exists() {
+        return Ok(());
+    }
+    let config = read(users)?;
+    if config.current_context.as_deref() == Some(name) {
+        kubectl(users, &["unset", "current-context"]).await?;
+    }
+    if config.contexts.iter().any(|context| context.name == name) {
+        kubectl(users, &["delete-context", name]).await?;
+    }
+    if config.clusters.iter().any(|cluster| cluster.name == name) {
+        kubectl(users, &["delete-cluster", name]).await?;
+    }
+    if config.auth_infos.iter().any(|user| user.name == name) {
+        kubectl(users, &["delete-user", name]).await?;
+    }
+    Ok(())
+}
+
+/// Whether the user's file still names the environment's context.
+pub fn mentions(name: &str, users: &Path) -> bool {
+    users.exists() && read(users).is_ok_and(|config| config.contexts.iter().any(|context| context.name == name))
+}
+
+fn read(path: &Path) -> Result<Kubeconfig> {
+    Kubeconfig::read_from(path).with_context(|| format!("cannot read the kubeconfig {}", path.display()))
+}
+
+async fn kubectl(users: &Path, args: &[&str]) -> Result<()> {
+    let run = Program::new("kubectl").arg("config").args(args).arg("--kubeconfig").arg(users).limit(Duration::from_secs(20));
+    run.run().await.map(drop).hint("without kubectl, name both files: export KUBECONFIG=~/.kube/config:$(k8tre dev kubeconfig)")
+}

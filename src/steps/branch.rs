@@ -1,0 +1,82 @@
+//! The developer's branch: the base plus the overlay, written as git objects.
+
+use async_trait::async_trait;
+
+use crate::context::Context;
+use crate::engine::{State, Step, StepId};
+use crate::error::{Error, Result};
+use crate::ports::git::{Checkout, CommitId, Overlay, Owner, Removal};
+use crate::steps::BRANCH;
+
+pub struct Branch;
+
+pub fn owner(cx: &Context) -> Owner {
+    Owner { name: cx.spec.name.to_string(), id: cx.id.clone() }
+}
+
+#[async_trait]
+impl Step<Context> for Branch {
+    fn id(&self) -> StepId {
+        BRANCH
+    }
+
+    fn describe(&self) -> String {
+        "developer's branch with its overlay; your checkout stays as it is".into()
+    }
+
+    async fn observe(&self, cx: &Context) -> Result<State> {
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        let branch = cx.spec.name.branch();
+        let plan = cx.overlay().await?;
+        let owner = owner(cx);
+        if checkout.check_branch(&branch, &owner)?.is_none() {
+            return Ok(State::Absent);
+        }
+        let message = message(cx);
+        let overlay = overlay(&branch, &owner, plan, &message);
+        let differing = checkout.overlay_differences(&overlay)?;
+        Ok(match differing.first() {
+            None => State::Ready,
+            Some(path) => State::Drifted(format!("{} files differ from the overlay, {path} first", differing.len())),
+        })
+    }
+
+    async fn apply(&self, cx: &Context) -> Result<()> {
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        let (branch, owner, message) = (cx.spec.name.branch(), owner(cx), message(cx));
+        let plan = cx.overlay().await?;
+        cx.note(|facts| facts.base_commit = Some(plan.base.to_string()))?;
+        checkout.write_branch(&overlay(&branch, &owner, plan, &message)).await.map(drop)
+    }
+
+    async fn undo(&self, cx: &Context) -> Result<()> {
+        if cx.options.keep_branch || !cx.spec.repo.exists() {
+            return Ok(());
+        }
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        match checkout.delete_branch(&cx.spec.name.branch(), &owner(cx)).await? {
+            Removal::Deleted | Removal::Absent => Ok(()),
+            // Nobody's work is deleted; that it stays is said by the audit, not an error of this step.
+            Removal::Kept(_) => Ok(()),
+        }
+    }
+}
+
+fn message(cx: &Context) -> String {
+    format!("k8tre: overlay of the environment {}", cx.spec.name)
+}
+
+fn overlay<'a>(
+    branch: &'a str,
+    owner: &'a Owner,
+    plan: &'a crate::overlay::EnvironmentOverlay,
+    message: &'a str,
+) -> Overlay<'a> {
+    Overlay { branch, owner, base: plan.base, files: &plan.files, seeds: &plan.seeds, remove: &plan.remove, message }
+}
+
+/// The commit that Argo CD is to deploy.
+pub fn tip(cx: &Context, checkout: &Checkout) -> Result<CommitId> {
+    let branch = cx.spec.name.branch();
+    checkout.tip(&branch)?.ok_or_else(|| Error::failed(format!("the branch {branch} is gone")).hint("k8tre dev up"))
+}

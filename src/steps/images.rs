@@ -1,0 +1,89 @@
+//! Images that Docker holds already are copied into the nodes, so that nothing is pulled twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::context::Context;
+use crate::engine::{State, Step, StepId};
+use crate::error::Result;
+use crate::ports::docker::{ContainerState, full_reference};
+use crate::providers::kind::nodes_of;
+use crate::steps::{CLUSTER, IMAGES};
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+pub struct Images;
+
+/// For each running node, the images that Docker has and the node has not.
+async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
+    let docker = cx.docker().await?;
+    let mut here = Vec::new();
+    for image in cx.install().await?.images() {
+        if docker.image_present(&image).await? {
+            here.push(image);
+        }
+    }
+    let mut missing = Vec::new();
+    for node in nodes_of(docker, &cx.spec.name.cluster()).await?.ours {
+        if node.state != ContainerState::Running || here.is_empty() {
+            continue;
+        }
+        let there: BTreeSet<String> = docker.images_in_node(&node.container).await?;
+        let lacking: Vec<String> = here.iter().filter(|image| !there.contains(&full_reference(image))).cloned().collect();
+        if !lacking.is_empty() {
+            missing.push((node.container, lacking));
+        }
+    }
+    Ok(missing)
+}
+
+#[async_trait]
+impl Step<Context> for Images {
+    fn id(&self) -> StepId {
+        IMAGES
+    }
+
+    fn needs(&self) -> &[StepId] {
+        &[CLUSTER]
+    }
+
+    fn inside(&self) -> Option<StepId> {
+        Some(CLUSTER)
+    }
+
+    fn describe(&self) -> String {
+        "images from Docker, copied into the node".into()
+    }
+
+    fn limit(&self) -> Duration {
+        LIMIT
+    }
+
+    async fn observe(&self, cx: &Context) -> Result<State> {
+        if cx.kube().await?.is_none() {
+            return Ok(Context::needs_cluster());
+        }
+        let missing = missing(cx).await?;
+        Ok(match missing.first() {
+            None => State::Ready,
+            Some((node, images)) => State::Drifted(format!("{node} lacks {}", images.join(", "))),
+        })
+    }
+
+    async fn apply(&self, cx: &Context) -> Result<()> {
+        let docker = cx.docker().await?;
+        for (node, images) in missing(cx).await? {
+            cx.detail(IMAGES, &format!("copying {} images into {node}", images.len()));
+            let references: Vec<&str> = images.iter().map(String::as_str).collect();
+            docker.load_images(&node, &references, LIMIT).await?;
+        }
+        Ok(())
+    }
+
+    async fn undo(&self, _cx: &Context) -> Result<()> {
+        // They are in the node, and go with it.
+        Ok(())
+    }
+}

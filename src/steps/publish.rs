@@ -1,0 +1,77 @@
+//! The branch, brought to where Argo CD reads it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::context::Context;
+use crate::engine::{State, Step, StepId};
+use crate::error::Result;
+use crate::ports::git::{Checkout, CommitId, PushTarget};
+use crate::ports::transport;
+use crate::steps::{BRANCH, CLUSTER, GIT_SERVER, PUBLISH, branch};
+
+pub struct Publish;
+
+/// The git server in the environment's cluster.
+pub fn target(cx: &Context) -> Result<PushTarget> {
+    Ok(PushTarget::Command { url: transport::URL.into(), env: transport::variables(&cx.kubeconfig())? })
+}
+
+#[async_trait]
+impl Step<Context> for Publish {
+    fn id(&self) -> StepId {
+        PUBLISH
+    }
+
+    fn needs(&self) -> &[StepId] {
+        &[BRANCH, GIT_SERVER]
+    }
+
+    fn inside(&self) -> Option<StepId> {
+        Some(CLUSTER)
+    }
+
+    fn describe(&self) -> String {
+        "branch, pushed to the git server in the cluster".into()
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_secs(300)
+    }
+
+    async fn observe(&self, cx: &Context) -> Result<State> {
+        if cx.kube().await?.is_none() {
+            return Ok(Context::needs_cluster());
+        }
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        let branch = cx.spec.name.branch();
+        let Some(tip) = checkout.tip(&branch)? else { return Ok(State::Absent) };
+        Ok(match checkout.remote_tip(&target(cx)?, &branch).await? {
+            None => State::Absent,
+            Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
+            Some(there) => State::Drifted(format!("the server has {}, the branch is at {}", there.short(), tip.short())),
+        })
+    }
+
+    async fn apply(&self, cx: &Context) -> Result<()> {
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        let tip = branch::tip(cx, &checkout)?;
+        // Before the push, so that no look of Argo CD's at the new commit can seem too old.
+        let now = Timestamp::now();
+        let known = cx.facts().published.and_then(|commit| commit.parse::<CommitId>().ok());
+        checkout.publish(&target(cx)?, &cx.spec.name.branch(), tip, known).await?;
+        cx.note(|facts| {
+            if facts.published.as_deref() != Some(&tip.to_string()) || facts.published_at.is_none() {
+                facts.published_at = Some(now);
+            }
+            facts.published = Some(tip.to_string());
+        })
+    }
+
+    async fn undo(&self, _cx: &Context) -> Result<()> {
+        // It is in the cluster's git server, and goes with it.
+        Ok(())
+    }
+}
