@@ -3,4 +3,5 @@
 
 pub mod dirs;
 pub mod environment;
+pub mod git;
 pub mod process;
