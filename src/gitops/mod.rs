@@ -1,1 +1,3 @@
 //! GitOps repositories: read, predicted, overlaid. Pure: nothing here talks to the world.
+
+pub mod tree;
