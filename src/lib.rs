@@ -7,5 +7,6 @@ pub mod error;
 pub mod gitops;
 pub mod names;
 pub mod ports;
+pub mod preflight;
 pub mod providers;
 pub mod text;

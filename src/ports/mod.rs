@@ -5,4 +5,5 @@ pub mod dirs;
 pub mod docker;
 pub mod environment;
 pub mod fetch;
+pub mod machine;
 pub mod process;
