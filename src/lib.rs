@@ -14,6 +14,8 @@ pub mod names;
 pub mod overlay;
 pub mod plan;
 pub mod ports;
+pub mod preflight;
+pub mod preflight;
 pub mod providers;
 pub mod report;
 pub mod settings;
