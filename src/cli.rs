@@ -96,11 +96,11 @@ const UP_EXAMPLES: &str = "Examples:
 #[derive(Debug, Clone, Default, Args)]
 pub struct NameArgs {
     /// Name of the environment; without it, the only one there is.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = environment_name)]
     pub environment: Option<EnvName>,
 
     /// The same as a flag.
-    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", conflicts_with = "environment")]
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name, conflicts_with = "environment")]
     pub name: Option<EnvName>,
 }
 
@@ -272,6 +272,13 @@ pub struct DoctorArgs {
     /// Fetch nothing: what would have to be fetched is a finding.
     #[arg(long, env = "K8TRE_OFFLINE")]
     pub offline: bool,
+}
+
+fn environment_name(text: &str) -> Result<EnvName, String> {
+    text.parse().map_err(|error: crate::error::Error| {
+        let hints: String = error.hints().iter().map(|hint| format!("\n  hint: {hint}")).collect();
+        format!("{error}{hints}")
+    })
 }
 
 /// `KEY=VALUE`, each in the form that Kubernetes labels have.

@@ -97,15 +97,27 @@ pub trait Events: Send + Sync {
 
 impl Events for () {}
 
-/// What `up` did, in order of completion; the material of `k8tre dev timings`.
+/// One step of a finished `up`, with its place in time.
+#[derive(Debug, Clone)]
+pub struct Done {
+    pub id: StepId,
+    pub outcome: Outcome,
+    /// Since the walk began.
+    pub began: Duration,
+    pub took: Duration,
+}
+
+/// What `up` did, in order of completion.
 #[derive(Debug, Default)]
 pub struct Walk {
-    pub steps: Vec<(StepId, Outcome, Duration)>,
+    pub steps: Vec<Done>,
+    changed: bool,
 }
 
 impl Walk {
+    /// Whether anything was made or mended. A step that only waits changes nothing.
     pub fn changed(&self) -> bool {
-        self.steps.iter().any(|(_, outcome, _)| *outcome == Outcome::Applied)
+        self.changed
     }
 }
 
@@ -124,24 +136,31 @@ impl<C: Sync> Engine<'_, C> {
         let mut ready = BTreeSet::new();
         let mut running = FuturesUnordered::new();
         let mut walk = Walk::default();
+        let start = Instant::now();
         loop {
             let startable: Vec<_> =
                 waiting.extract_if(.., |step| step.needs().iter().all(|need| ready.contains(need))).collect();
-            running.extend(startable.into_iter().map(|step| self.bring_up(step, cx)));
+            running.extend(startable.into_iter().map(|step| async move {
+                let began = start.elapsed();
+                let outcome = self.bring_up(step, cx).await?;
+                let changed = outcome == Outcome::Applied && !step.leaves_nothing();
+                Ok::<_, Error>((Done { id: step.id(), outcome, began, took: start.elapsed() - began }, changed))
+            }));
             if running.is_empty() {
                 return Ok(walk);
             }
-            let (id, outcome, took) = tokio::select! {
+            let (done, changed) = tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => return Err(Error::interrupted()),
                 Some(result) = running.next() => result?,
             };
-            ready.insert(id);
-            walk.steps.push((id, outcome, took));
+            ready.insert(done.id);
+            walk.steps.push(done);
+            walk.changed |= changed;
         }
     }
 
-    async fn bring_up(&self, step: &dyn Step<C>, cx: &C) -> Result<(StepId, Outcome, Duration)> {
+    async fn bring_up(&self, step: &dyn Step<C>, cx: &C) -> Result<Outcome> {
         let id = step.id();
         let start = Instant::now();
         self.events.started(id);
@@ -165,7 +184,7 @@ impl<C: Sync> Engine<'_, C> {
         match result {
             Ok(outcome) => {
                 self.events.finished(id, &outcome, start.elapsed());
-                Ok((id, outcome, start.elapsed()))
+                Ok(outcome)
             }
             Err(error) => {
                 self.events.failed(id, &error, start.elapsed());

@@ -53,8 +53,15 @@ pub struct Facts {
     pub base_commit: Option<String>,
     /// The Docker network of the cluster, and whether a k8tre made it.
     pub network: Option<NetworkOwnership>,
-    /// When each step of the last `up` that changed something began and ended, in seconds.
-    pub timings: Vec<(String, f64, f64)>,
+    /// How the last `up` that changed something spent its time, in seconds.
+    pub timings: Vec<Timing>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    pub step: String,
+    pub began: f64,
+    pub took: f64,
 }
 
 impl Journal {

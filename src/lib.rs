@@ -3,6 +3,7 @@
 //! `docs/architecture.md` is the map.
 
 pub mod argocd;
+pub mod audit;
 pub mod cli;
 pub mod commands;
 pub mod context;
@@ -15,9 +16,9 @@ pub mod overlay;
 pub mod plan;
 pub mod ports;
 pub mod preflight;
-pub mod preflight;
 pub mod providers;
 pub mod report;
+pub mod sample;
 pub mod settings;
 pub mod spec;
 pub mod steps;

@@ -19,7 +19,7 @@ pub fn age(since: Timestamp) -> String {
 /// A plain table: no frame, columns as wide as they need to be.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING).set_content_arrangement(comfy_table::ContentArrangement::Disabled);
+    table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(comfy_table::ContentArrangement::Disabled);
     table.set_header(header.iter().copied());
     for row in rows {
         table.add_row(row.into_iter().map(|cell| crate::text::one_line(&cell, 120)));

@@ -113,6 +113,10 @@ impl Kube {
         &self.client
     }
 
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     pub fn api(&self, of: &Type, namespace: &str) -> Api<DynamicObject> {
         match of.namespaced {
             true => Api::namespaced_with(self.client.clone(), namespace, &of.resource),

@@ -31,17 +31,18 @@ pub fn repository_path() -> String {
     format!("{ROOT}/{REPOSITORY}")
 }
 
-/// Variables that make git use this transport to the cluster of one kubeconfig.
-pub fn variables(kubeconfig: &Path) -> Result<Vec<(String, String)>> {
+/// What git is to run in place of ssh.
+pub fn ssh_command() -> Result<String> {
     let program = std::env::current_exe().context("cannot find k8tre's own program file")?;
     let program = program.to_str().ok_or_else(|| Error::failed("the path of k8tre's program file is not UTF-8"))?;
+    // git hands this to a shell.
+    Ok(format!("'{}' internal git-transport", program.replace('\'', r"'\''")))
+}
+
+/// Which cluster that command is to reach.
+pub fn variables(kubeconfig: &Path) -> Result<Vec<(String, String)>> {
     let kubeconfig = kubeconfig.to_str().ok_or_else(|| Error::failed("the path of the kubeconfig is not UTF-8"))?;
-    Ok(vec![
-        // git hands this to a shell.
-        ("GIT_SSH_COMMAND".into(), format!("'{}' internal git-transport", program.replace('\'', r"'\''"))),
-        ("GIT_SSH_VARIANT".into(), "simple".into()),
-        (KUBECONFIG.into(), kubeconfig.into()),
-    ])
+    Ok(vec![(KUBECONFIG.into(), kubeconfig.into())])
 }
 
 /// Serves one git connection; returns the exit code of the program in the pod.

@@ -18,7 +18,7 @@ impl Check for Cluster {
     async fn run(&self, cx: &Context) -> Result<Vec<Finding>> {
         let (Some(docker), Some(plan)) = (cx.docker(), &cx.plan) else { return Ok(Vec::new()) };
         let kind = Kind::new(docker.clone(), None);
-        let ClusterState::Foreign(why) = kind.observe(&plan.cluster, &plan.environment).await? else {
+        let ClusterState::Foreign(why) = kind.observe(&plan.cluster, &plan.owner).await? else {
             return Ok(Vec::new());
         };
         Ok(vec![

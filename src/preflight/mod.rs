@@ -22,6 +22,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::ports::docker::{Docker, EngineInfo};
 use crate::ports::machine::{Machine, proxy_variables};
+use crate::providers::kind::Owner;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -80,7 +81,7 @@ pub struct Context {
 /// The cluster that is about to be made.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub environment: String,
+    pub owner: Owner,
     pub cluster: String,
     pub node_image: String,
     pub nodes: u8,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::argocd::NAMESPACE;
-use crate::argocd::application::{Expected, Verdict, judge};
+use crate::argocd::application::{Verdict, judge};
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Kind, Result};

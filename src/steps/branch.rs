@@ -11,7 +11,7 @@ use crate::steps::BRANCH;
 pub struct Branch;
 
 pub fn owner(cx: &Context) -> Owner {
-    Owner { name: cx.spec.name.to_string(), id: cx.id.clone() }
+    Owner { name: cx.spec.name.clone(), id: cx.id.clone() }
 }
 
 #[async_trait]
@@ -55,7 +55,7 @@ impl Step<Context> for Branch {
         }
         let checkout = Checkout::open(&cx.spec.repo)?;
         match checkout.delete_branch(&cx.spec.name.branch(), &owner(cx)).await? {
-            Removal::Deleted | Removal::Absent => Ok(()),
+            Removal::Deleted(_) | Removal::Absent => Ok(()),
             // Nobody's work is deleted; that it stays is said by the audit, not an error of this step.
             Removal::Kept(_) => Ok(()),
         }

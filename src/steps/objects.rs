@@ -24,11 +24,8 @@ pub fn owner(object: &Value) -> Option<&str> {
 }
 
 pub async fn apply_all(kube: &Kube, objects: &[Value], namespace: &str) -> Result<()> {
-    stream::iter(objects)
-        .map(|object| async move { kube.apply(object, namespace).await.map(drop) })
-        .buffer_unordered(AT_ONCE)
-        .try_collect()
-        .await
+    let applications: Vec<_> = objects.iter().map(|object| kube.apply(object, namespace)).collect();
+    stream::iter(applications).buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
 }
 
 /// Whether one of our objects is there, ours, and as we would apply it.

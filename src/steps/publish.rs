@@ -16,7 +16,11 @@ pub struct Publish;
 
 /// The git server in the environment's cluster.
 pub fn target(cx: &Context) -> Result<PushTarget> {
-    Ok(PushTarget::Command { url: transport::URL.into(), env: transport::variables(&cx.kubeconfig())? })
+    Ok(PushTarget::Command {
+        url: transport::URL.into(),
+        ssh_command: transport::ssh_command()?,
+        env: transport::variables(&cx.kubeconfig())?,
+    })
 }
 
 #[async_trait]

@@ -161,7 +161,7 @@ async fn a_second_up_does_nothing() {
     world.log.lock().unwrap().clear();
     let walk = engine(&steps, &ledger).up(&world).await.unwrap();
     assert!(!walk.changed());
-    assert!(walk.steps.iter().all(|(_, outcome, _)| *outcome == Outcome::Ready));
+    assert!(walk.steps.iter().all(|done| done.outcome == Outcome::Ready));
     assert!(world.log.lock().unwrap().is_empty());
 }
 
@@ -233,7 +233,7 @@ async fn what_was_there_before_us_is_used_and_stays() {
     attached[0].foreign = true;
     let attached = steps(attached);
     let walk = engine(&attached, &ledger).up(&world).await.unwrap();
-    assert!(walk.steps.iter().any(|(id, outcome, _)| *id == "a" && *outcome == Outcome::Foreign));
+    assert!(walk.steps.iter().any(|done| done.id == "a" && done.outcome == Outcome::Foreign));
     engine(&attached, &ledger).down(&world).await.unwrap();
     let log = world.log.lock().unwrap();
     assert!(!log.iter().any(|line| line.ends_with(" a")), "{log:?}");

@@ -19,11 +19,8 @@ impl Checkout {
     pub async fn delete_branch(&self, branch: &str, owned_by: &Owner) -> Result<Removal> {
         let reference = names::branch_ref(branch)?;
         let Some(tip) = self.tip(branch)? else { return Ok(Removal::Absent) };
-        if let Some(reason) = self.reason_to_keep(branch, &reference, tip, owned_by)? {
+        if let Some(reason) = self.kept_because(branch, owned_by).await? {
             return Ok(Removal::Kept(reason));
-        }
-        if let Some(place) = self.checked_out_at(branch, &reference).await? {
-            return Ok(Removal::Kept(format!("is checked out in {place}")));
         }
         let what = format!("cannot delete the branch {branch}");
         let delete = ["update-ref", "-m", "k8tre: down", "-d", &reference, &tip.to_string()];
@@ -35,6 +32,17 @@ impl Checkout {
             expect(self.git().args(["config", "--local", "--remove-section", &section]), &what).await?;
         }
         Ok(Removal::Deleted(tip))
+    }
+
+    /// Why `delete_branch` would leave a branch, if it would.
+    pub async fn kept_because(&self, branch: &str, owned_by: &Owner) -> Result<Option<String>> {
+        let reference = names::branch_ref(branch)?;
+        let Some(tip) = self.tip(branch)? else { return Ok(None) };
+        if let Some(reason) = self.reason_to_keep(branch, &reference, tip, owned_by)? {
+            return Ok(Some(reason));
+        }
+        let place = self.checked_out_at(branch, &reference).await?;
+        Ok(place.map(|place| format!("is checked out in {place}")))
     }
 
     fn reason_to_keep(&self, branch: &str, reference: &str, tip: CommitId, owned_by: &Owner) -> Result<Option<String>> {

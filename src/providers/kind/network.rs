@@ -53,7 +53,7 @@ impl NetworkOwnership {
 }
 
 /// A stopped container is not attached, but cannot start again without its network.
-async fn in_use(docker: &Docker, network: &Network) -> Result<bool> {
+pub async fn in_use(docker: &Docker, network: &Network) -> Result<bool> {
     if !network.attached.is_empty() {
         return Ok(true);
     }

@@ -1,0 +1,107 @@
+//! The proof after `down`: looks at the world, not at what was done, and names what is left.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::ports::git::Checkout;
+use crate::ports::kubeconfig;
+use crate::providers::kind::{find_all_owned, network::in_use};
+use crate::steps::branch;
+
+/// One thing that should not be there any more, and the command that removes it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Leftover {
+    pub what: String,
+    pub remove: String,
+}
+
+/// What was looked at, what is left, and what stays on purpose.
+#[derive(Debug, Default, Serialize)]
+pub struct Audit {
+    pub checked: Vec<&'static str>,
+    pub left: Vec<Leftover>,
+    pub kept: Vec<Leftover>,
+}
+
+/// What only exists before the removal, and has to be gone after it.
+#[derive(Debug, Default)]
+pub struct Before {
+    pub volumes: Vec<String>,
+}
+
+pub async fn before(cx: &Context) -> Before {
+    let Ok(docker) = cx.docker().await else { return Before::default() };
+    let nodes = find_all_owned(docker).await.unwrap_or_default();
+    let ours = nodes.into_iter().filter(|node| node.owner.id == cx.id);
+    Before { volumes: ours.flat_map(|node| node.volumes).collect() }
+}
+
+pub async fn after(cx: &Context, before: &Before) -> Result<Audit> {
+    let mut audit = Audit::default();
+    docker(cx, before, &mut audit).await?;
+    users_kubeconfig(cx, &mut audit);
+    git(cx, &mut audit).await?;
+    Ok(audit)
+}
+
+async fn docker(cx: &Context, before: &Before, audit: &mut Audit) -> Result<()> {
+    let docker = cx.docker().await?;
+    audit.checked.extend(["containers", "volumes", "networks"]);
+    for node in find_all_owned(docker).await?.into_iter().filter(|node| node.owner.id == cx.id) {
+        audit.left.push(Leftover {
+            remove: format!("docker rm -f -v {}", node.container),
+            what: format!("container {}", node.container),
+        });
+    }
+    for volume in &before.volumes {
+        if docker.volume_exists(volume).await? {
+            audit.left.push(Leftover { what: format!("volume {volume}"), remove: format!("docker volume rm {volume}") });
+        }
+    }
+    if let Some(network) = cx.facts().network.filter(|network| network.ours)
+        && let Some(there) = docker.network(&network.name).await?
+        && network.id.as_ref().is_none_or(|id| *id == there.id)
+    {
+        let entry =
+            Leftover { what: format!("network {}", there.name), remove: format!("docker network rm {}", there.name) };
+        match in_use(docker, &there).await? {
+            true => audit.kept.push(Leftover { what: format!("{}: other clusters use it", entry.what), ..entry }),
+            false => audit.left.push(entry),
+        }
+    }
+    Ok(())
+}
+
+fn users_kubeconfig(cx: &Context, audit: &mut Audit) {
+    audit.checked.push("kubeconfig");
+    let name = format!("kind-{}", cx.spec.name.cluster());
+    if let Ok(users) = kubeconfig::users()
+        && kubeconfig::mentions(&name, &users)
+    {
+        let command = format!("k8tre dev kubeconfig {} --unmerge", cx.spec.name);
+        audit.left.push(Leftover { what: format!("context {name} in {}", users.display()), remove: command });
+    }
+}
+
+async fn git(cx: &Context, audit: &mut Audit) -> Result<()> {
+    if !Path::new(&cx.spec.repo).exists() {
+        return Ok(());
+    }
+    audit.checked.push("branch");
+    let Ok(checkout) = Checkout::open(&cx.spec.repo) else { return Ok(()) };
+    let branch = cx.spec.name.branch();
+    if checkout.tip(&branch)?.is_none() {
+        return Ok(());
+    }
+    let repo = cx.spec.repo.display();
+    let entry = |what: String| Leftover { what, remove: format!("git -C {repo} branch -D {branch}") };
+    match checkout.kept_because(&branch, &branch::owner(cx)).await? {
+        _ if cx.options.keep_branch => audit.kept.push(entry(format!("branch {branch}: --keep-branch"))),
+        Some(reason) => audit.kept.push(entry(format!("branch {branch}: {reason}"))),
+        None => audit.left.push(entry(format!("branch {branch} in {repo}"))),
+    }
+    Ok(())
+}

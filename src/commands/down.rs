@@ -1,0 +1,168 @@
+//! `k8tre dev down`: remove what is ours, go on past failures, then look whether it is gone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::audit::{self, Audit};
+use crate::cli::{DownArgs, UpArgs};
+use crate::commands::{App, select};
+use crate::context::{Context, Options, Record};
+use crate::engine::Engine;
+use crate::error::{Error, Kind, Result};
+use crate::journal::{self, Facts, Journal, Lock, Writer};
+use crate::names::EnvName;
+use crate::ports::docker::Docker;
+use crate::ports::git::Checkout;
+use crate::providers::kind::find_all_owned;
+use crate::report::SCHEMA;
+use crate::settings::{self, Found};
+
+/// Docker's own limit is longer; a question about leftovers is not worth that wait.
+const AUDIT_LIMIT: Duration = Duration::from_secs(30);
+
+pub async fn run(app: &App, args: &DownArgs) -> Result<u8> {
+    let names = match args.all {
+        true => every_name(app).await?,
+        false => vec![select::existing_name(app, &args.name)?],
+    };
+    if names.is_empty() {
+        app.ui.say("there is no environment, so there is nothing to remove");
+        return Ok(0);
+    }
+    if args.all && !args.yes && !args.dry_run {
+        let list: Vec<&str> = names.iter().map(EnvName::as_str).collect();
+        if !app.ui.confirm(&format!("Remove {} environments ({})?", names.len(), list.join(", ")), "--yes")? {
+            return Err(Error::interrupted());
+        }
+    }
+    let mut documents = Vec::new();
+    let mut worst = None;
+    for name in &names {
+        match down(app, args, name).await {
+            Ok((audit, code)) => {
+                documents.push(serde_json::json!({"environment": name, "left": audit.left, "kept": audit.kept}));
+                if code != 0 {
+                    worst = Some(code);
+                }
+            }
+            Err(error) if error.kind() == Kind::Interrupted || names.len() == 1 => return Err(error),
+            // One environment that cannot be removed is no reason to leave the others.
+            Err(error) => {
+                app.ui.error(&error);
+                worst = Some(error.exit_code());
+            }
+        }
+    }
+    if app.ui.is_json() {
+        app.ui.json(&serde_json::json!({"schema": SCHEMA, "environments": documents}))?;
+    }
+    Ok(worst.unwrap_or(0))
+}
+
+/// Environments with a journal, and those that only their owner marks in Docker tell of.
+async fn every_name(app: &App) -> Result<Vec<EnvName>> {
+    let mut names = journal::names(&app.dirs)?;
+    if let Ok(docker) = Docker::open().await {
+        let marked = find_all_owned(&docker).await?;
+        names.extend(marked.iter().filter_map(|node| node.owner.environment.parse::<EnvName>().ok()));
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)> {
+    let recorded = journal::read(&app.dirs, name);
+    let journal = match recorded {
+        Ok(Some(journal)) => journal,
+        Ok(None) => rebuilt(name).await?,
+        Err(error) => {
+            app.ui.warn(&format!("{error}; going by the owner marks instead"));
+            rebuilt(name).await?
+        }
+    };
+    let options = Options { keep_branch: args.keep_branch, offline: true, ..Options::default() };
+    if args.dry_run {
+        return plan(app, &journal).map(|()| (Audit::default(), 0));
+    }
+    let lock = Lock::take(&app.dirs, name, "dev down")?;
+    let writer = Arc::new(Writer::new(&lock, journal.clone()));
+    let cx = Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options, app.ui.clone());
+    let steps = crate::plan::steps(&cx.spec);
+    app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
+    let before = audit::before(&cx).await;
+    let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
+    let failures = engine.down(&cx).await.map_err(|error| match error.kind() {
+        Kind::Interrupted => error.hint(format!("go on: k8tre dev down {name}")),
+        _ => error,
+    })?;
+    let audit = tokio::time::timeout(AUDIT_LIMIT, audit::after(&cx, &before))
+        .await
+        .unwrap_or_else(|_| Err(Error::failed("it took too long")))
+        .map_err(|error| error.context("could not look whether anything is left").hint(format!("look again: k8tre dev down {name}")))?;
+    if failures.is_empty() && audit.left.is_empty() {
+        lock.remove_folder()?;
+    }
+    Ok((say(app, name, &failures, audit), u8::from(!failures.is_empty())))
+        .map(|(audit, code)| { let code = code.max(u8::from(!audit.left.is_empty())); (audit, code) })
+}
+
+fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], audit: Audit) -> Audit {
+    for (_, error) in failures {
+        app.ui.error(error);
+    }
+    for kept in &audit.kept {
+        app.ui.say(&format!("  kept: {}  ({})", kept.what, kept.remove));
+    }
+    if failures.is_empty() && audit.left.is_empty() {
+        app.ui.say(&format!("{} {name} is gone: nothing left among {}, journal", app.ui.tick(), audit.checked.join(", ")));
+        return audit;
+    }
+    app.ui.say(&format!("{} {name} is not gone", app.ui.cross()));
+    for left in &audit.left {
+        app.ui.say(&format!("  left: {}", left.what));
+        app.ui.say(&format!("        {}", left.remove));
+    }
+    app.ui.say(&format!("  try again: k8tre dev down {name}"));
+    audit
+}
+
+fn plan(app: &App, journal: &Journal) -> Result<()> {
+    let steps = crate::plan::steps(&journal.spec);
+    app.ui.say(&format!("down would remove, in this order, of the environment {}:", journal.spec.name));
+    for step in crate::engine::in_order(&steps)?.iter().rev().filter(|step| journal.steps.contains_key(step.id())) {
+        match step.inside().filter(|outer| journal.steps.contains_key(*outer)) {
+            Some(outer) => app.ui.data(&format!("  {:<13} {} (with the {outer})", step.id(), step.describe())),
+            None => app.ui.data(&format!("  {:<13} {}", step.id(), step.describe())),
+        }
+    }
+    Ok(())
+}
+
+/// An environment whose journal is lost: what the marks on its containers and its branch still tell.
+async fn rebuilt(name: &EnvName) -> Result<Journal> {
+    let docker = Docker::open().await?;
+    let marked = find_all_owned(&docker).await?;
+    let node = marked.iter().find(|node| node.owner.environment == name.as_str());
+    let checkout = std::env::current_dir().ok().and_then(|here| Checkout::open(&here).ok());
+    let branch = checkout.as_ref().and_then(|checkout| {
+        let tip = checkout.tip(&name.branch()).ok().flatten()?;
+        checkout.owner(tip).ok().flatten().filter(|owner| owner.name == *name)
+    });
+    let id = node.map(|node| node.owner.id.clone()).or(branch.map(|owner| owner.id)).ok_or_else(|| {
+        Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list")
+    })?;
+    let repo = checkout.map(|checkout| checkout.root().to_owned()).unwrap_or_default();
+    let found = Found { repo, sample: false, head: Some("main".into()), vendor: "kind".into() };
+    let spec = settings::settle(name, &UpArgs::default(), None, &[], found)?;
+    let record = journal::Record { intended: Timestamp::now(), done: None };
+    let steps: BTreeMap<_, _> = crate::plan::steps(&spec)
+        .iter()
+        .filter(|step| !step.leaves_nothing())
+        .map(|step| (step.id().to_owned(), record.clone()))
+        .collect();
+    Ok(Journal { schema: journal::SCHEMA, id, created: Timestamp::now(), spec, steps, facts: Facts::default() })
+}

@@ -1,0 +1,260 @@
+//! `k8tre dev up`: settle what is meant, check that it can be done, then walk the steps.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::cli::{RunArgs, UpArgs};
+use crate::commands::{App, plan, select};
+use crate::context::{Context, Options, Record};
+use crate::engine::{Engine, Outcome, Walk};
+use crate::error::{Error, Kind, Result, ResultExt};
+use crate::journal::{self, Journal, Lock, Writer};
+use crate::names::EnvName;
+use crate::ports::git::Checkout;
+use crate::preflight::{self, Severity};
+use crate::providers::ClusterState;
+use crate::report::SCHEMA;
+use crate::settings::{self, FileSettings, Found};
+use crate::spec::Spec;
+use crate::steps::{branch, cluster};
+use crate::{gitops, sample};
+
+pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
+    if args.run.dry_run {
+        return plan::run(app, args).await;
+    }
+    let (name, spec) = settle(app, args).await?;
+    let saved = journal::read(&app.dirs, &name)?;
+    // Everything that can be refused is refused before anything is made or recorded.
+    let journal = saved.map(|saved| Journal { spec: spec.clone(), ..saved }).unwrap_or_else(|| Journal::new(spec));
+    let facts = Box::new(journal.facts.clone());
+    let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(&args.run), app.ui.clone());
+    check(app, &looking).await?;
+
+    let lock = Lock::take(&app.dirs, &name, "dev up")?;
+    let journal = match journal::read(&app.dirs, &name)? {
+        Some(saved) => Journal { spec: journal.spec, ..saved },
+        None => journal,
+    };
+    let writer = Arc::new(Writer::new(&lock, journal.clone()));
+    if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal) {
+        writer.update(|_| {})?;
+    }
+    let cx = Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options(&args.run), app.ui.clone());
+    let steps = crate::plan::steps(&cx.spec);
+    app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
+    let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
+
+    let start = Instant::now();
+    let walk = engine.up(&cx).await.map_err(|error| explain(error, &name))?;
+    if walk.changed() {
+        writer.update(|journal| journal.facts.timings = timings(&walk))?;
+    }
+    report(app, &cx, &walk, start.elapsed()).await?;
+    Ok(0)
+}
+
+/// The spec that flags, variables, files and the journal add up to.
+pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
+    let given = args.name.get().cloned();
+    let here = || std::env::current_dir().context("cannot tell the current folder");
+    // What is recorded decides the repository, unless this run names another.
+    let recorded = match &given {
+        Some(name) => journal::read(&app.dirs, name)?,
+        None => match journal::names(&app.dirs)?.as_slice() {
+            [only] => journal::read(&app.dirs, only)?,
+            _ => None,
+        },
+    };
+    let found = match (&args.sample, &args.repo, &recorded) {
+        (None, None, Some(recorded)) => Found {
+            repo: recorded.spec.repo.clone(),
+            sample: recorded.spec.sample,
+            head: None,
+            vendor: recorded.spec.vendor.clone(),
+        },
+        (Some(folder), _, _) => found_sample(app, folder.as_ref())?,
+        (None, Some(repo), _) => found(repo)?,
+        (None, None, None) => found(&here()?).hint("or start with the embedded sample TRE: k8tre dev up --sample")?,
+    };
+    let checkout = match found.sample {
+        true => None,
+        false => Some(Checkout::open(&found.repo)?),
+    };
+    let name = select::name_for_up(app, &args.name, checkout.as_ref()).await?;
+    let saved = journal::read(&app.dirs, &name)?;
+    if let Some(saved) = &saved
+        && saved.spec.repo != found.repo
+    {
+        return Err(Error::usage(format!("the environment {name} was made from {}", saved.spec.repo.display()))
+            .hint(format!("make another one: k8tre dev up {name}-2 …"))
+            .hint(format!("or remove it first: k8tre dev down {name}")));
+    }
+    let files = [FileSettings::read(&found.repo.join(settings::FILE))?, FileSettings::read(&app.dirs.config.join("config.toml"))?];
+    let spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
+    Ok((name, spec))
+}
+
+fn found(path: &std::path::Path) -> Result<Found> {
+    let checkout = Checkout::open(path)?;
+    let tree = checkout.tree(checkout.head()?)?;
+    Ok(Found {
+        repo: checkout.root().to_owned(),
+        sample: false,
+        head: checkout.head_branch().filter(|branch| !branch.starts_with("dev/")),
+        vendor: gitops::suggest_vendor(&tree),
+    })
+}
+
+fn found_sample(app: &App, folder: Option<&PathBuf>) -> Result<Found> {
+    let repo = match folder {
+        Some(folder) => std::path::absolute(folder)?,
+        None => sample::default_folder(&app.dirs),
+    };
+    Ok(Found { repo, sample: true, head: Some("main".into()), vendor: "kind".into() })
+}
+
+pub fn options(run: &RunArgs) -> Options {
+    Options {
+        timeout: run.timeout,
+        no_wait: run.no_wait,
+        require_synced: run.require_synced,
+        keep_on_failure: run.keep_on_failure,
+        offline: run.offline,
+        ca_bundle: run.ca_bundle.clone(),
+        keep_branch: false,
+    }
+}
+
+/// All that can be known to be wrong before anything is made.
+async fn check(app: &App, cx: &Context) -> Result<()> {
+    if cx.spec.repo.exists() && (!cx.spec.sample || sample::is_sample(&cx.spec.repo)) {
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx))?;
+        checkout.identity().await?;
+        cx.overlay().await?.check(&cx.spec)?;
+    }
+    let spec = cluster::kind_spec(cx)?;
+    spec.config()?;
+    let state = match cx.docker().await {
+        Ok(_) => cluster::observe(cx).await?,
+        // The preflight says what is the matter with Docker, and what else is.
+        Err(_) => ClusterState::Absent,
+    };
+    if matches!(state, ClusterState::Absent | ClusterState::Partial(_)) {
+        let plan = preflight::Plan {
+            owner: spec.owner.clone(),
+            cluster: cx.spec.name.cluster(),
+            node_image: spec.image.clone(),
+            nodes: spec.workers + 1,
+            ports: spec.host_ports()?,
+        };
+        let around = preflight::Context::gather(Some(plan), cx.options.offline).await;
+        let findings = preflight::run(&around).await;
+        for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+            let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };
+            app.ui.warn(&format!("{}{fix}", finding.what));
+        }
+        preflight::verdict(&findings)?;
+    }
+    cx.install().await?;
+    if cx.spec.argocd.anonymous {
+        app.ui.warn("--anonymous: whoever reaches Argo CD's UI or API has all rights in this cluster, without login");
+    }
+    Ok(())
+}
+
+fn explain(error: Error, name: &EnvName) -> Error {
+    match error.kind() {
+        Kind::Interrupted => error
+            .hint(format!("go on where it stopped: k8tre dev up {name}"))
+            .hint(format!("or remove all of it: k8tre dev down {name}")),
+        Kind::Failed => error
+            .hint(format!("when that is mended, go on: k8tre dev up {name}"))
+            .hint(format!("or remove all of it: k8tre dev down {name}")),
+        _ => error,
+    }
+}
+
+fn timings(walk: &Walk) -> Vec<journal::Timing> {
+    walk.steps
+        .iter()
+        .map(|done| journal::Timing { step: done.id.to_owned(), began: done.began.as_secs_f64(), took: done.took.as_secs_f64() })
+        .collect()
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    environment: &'a str,
+    changed: bool,
+    seconds: f64,
+    steps: Vec<StepReport>,
+    applications: Vec<&'a str>,
+    kubeconfig: PathBuf,
+    branch: String,
+    commit: Option<String>,
+}
+
+#[derive(Serialize)]
+struct StepReport {
+    id: &'static str,
+    outcome: &'static str,
+    began: f64,
+    took: f64,
+}
+
+async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<()> {
+    let overlay = cx.overlay().await?;
+    let applications: Vec<&str> = overlay.prediction.applications.iter().map(|app| app.name.as_str()).collect();
+    let name = &cx.spec.name;
+    if app.ui.is_json() {
+        return app.ui.json(&Report {
+            schema: SCHEMA,
+            environment: name.as_str(),
+            changed: walk.changed(),
+            seconds: took.as_secs_f64(),
+            steps: walk
+                .steps
+                .iter()
+                .map(|done| StepReport {
+                    id: done.id,
+                    outcome: match done.outcome {
+                        Outcome::Applied => "applied",
+                        Outcome::Foreign => "foreign",
+                        _ => "ready",
+                    },
+                    began: done.began.as_secs_f64(),
+                    took: done.took.as_secs_f64(),
+                })
+                .collect(),
+            applications,
+            kubeconfig: cx.kubeconfig(),
+            branch: name.branch(),
+            commit: cx.facts().published,
+        });
+    }
+    let seconds = took.as_secs_f64();
+    let health = match (cx.options.no_wait, walk.changed()) {
+        (true, _) => "is on its way",
+        (false, true) => "is healthy",
+        (false, false) => "is healthy; nothing was to be done",
+    };
+    app.ui.say("");
+    app.ui.say(&format!("{} {name} {health}: {} Applications, {seconds:.1} s", app.ui.tick(), applications.len()));
+    app.ui.say("");
+    let lines = [
+        ("see it", format!("k8tre dev status {name}")),
+        ("Argo CD's UI", format!("k8tre dev open {name}     (user admin, password: k8tre dev password {name})")),
+        ("kubectl", format!("export KUBECONFIG=\"$(k8tre dev kubeconfig {name})\"")),
+        ("edit", format!("commit on {} in {}, then: k8tre dev up {name}", name.branch(), cx.spec.repo.display())),
+        ("remove it", format!("k8tre dev down {name}")),
+    ];
+    for (what, how) in lines {
+        app.ui.say(&format!("  {what:<13} {how}"));
+    }
+    Ok(())
+}
