@@ -155,8 +155,9 @@ impl Lock {
             if same {
                 let holder =
                     Holder { pid: std::process::id(), command: command.to_owned(), since: Timestamp::now() };
-                file.set_len(0)?;
-                file.write_all(&serde_json::to_vec(&holder)?)
+                let text = serde_json::to_vec(&holder)?;
+                file.set_len(0)
+                    .and_then(|()| file.write_all(&text))
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 return Ok(Lock { folder, _file: file });
             }
