@@ -52,7 +52,7 @@ done
 jq -rs '
     def median: sort | if length % 2 == 1 then .[length / 2 | floor] else (.[length / 2 - 1] + .[length / 2]) / 2 end;
     def rounded: . * 100 | round / 100;
-    def row($name): "  \($name): median \(median | rounded) s, \(min)–\(max) s";
+    def row($name): "  \($name): median \(median | rounded) s, \(min | rounded)–\(max | rounded) s";
     group_by(.tool) as $tools
     | ($tools[] | .[0].tool as $tool | "\n\($tool), \(length) runs",
         ([.[].total] | row("total")),
