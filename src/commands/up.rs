@@ -204,7 +204,7 @@ struct StepReport {
     id: &'static str,
     outcome: &'static str,
     began: f64,
-    took: f64,
+    seconds: f64,
 }
 
 async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<()> {
@@ -228,7 +228,7 @@ async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<
                         _ => "ready",
                     },
                     began: done.began.as_secs_f64(),
-                    took: done.took.as_secs_f64(),
+                    seconds: done.took.as_secs_f64(),
                 })
                 .collect(),
             applications,

@@ -1,4 +1,8 @@
-//! The hermetic tests: no Docker, no cluster, no network but loopback.
+//! Hermetic tests of what a user would see: one binary, no Docker, no cluster, no network but loopback.
 
 mod engine;
+mod git_branch;
+mod git_open;
+mod git_push;
+mod git_world;
 mod journal;

@@ -54,6 +54,9 @@ impl Checkout {
             return Err(refused("is a bare repository: it has no work tree to edit")
                 .hint(format!("clone it and name the clone: git clone {} tre", path.display())));
         };
+        if let Some(remote) = promisor(&repository) {
+            return Err(partial(&path, &remote));
+        }
         let checkout = Checkout { root, folder: repository.path().to_owned(), variables: Vec::new() };
         if checkout.branches()?.is_empty() && repository.head().is_err() {
             return Err(refused("is a repository without commits")
@@ -214,6 +217,35 @@ fn near(wanted: &str, branches: Vec<String>) -> Vec<String> {
     scored.into_iter().take_while(|(score, _)| *score > 0.7).take(3).map(|(_, branch)| branch).collect()
 }
 
+/// The remote that has the objects which a partial clone left out.
+fn promisor(repository: &git2::Repository) -> Option<String> {
+    let config = repository.config().ok()?;
+    let entries = config.entries(Some(r"^remote\..*\.promisor$")).ok()?;
+    let mut remote = None;
+    entries
+        .for_each(|entry| {
+            let key = entry.name().unwrap_or_default();
+            if config.get_bool(key).unwrap_or(false) {
+                remote = key.strip_prefix("remote.").and_then(|key| key.strip_suffix(".promisor")).map(str::to_owned);
+            }
+        })
+        .ok()?;
+    remote
+}
+
+/// git would fetch what is missing in the middle of reading; libgit2 does not.
+fn partial(path: &Path, remote: &str) -> Error {
+    let git = format!("git -C {}", path.display());
+    Error::usage(format!(
+        "{} is a partial clone (git clone --filter): files of other branches are missing in it",
+        path.display()
+    ))
+    .hint(format!(
+        "to complete it: {git} fetch --refetch --no-filter {remote} && {git} config --unset remote.{remote}.promisor"
+    ))
+    .hint("or name a full clone: git clone URL FOLDER, then --repo FOLDER")
+}
+
 /// Why libgit2 does not open it, and what to do.
 fn unusable(path: &Path, error: &git2::Error) -> Error {
     let shown = path.display();
@@ -225,10 +257,7 @@ fn unusable(path: &Path, error: &git2::Error) -> Error {
             Error::usage(format!("{shown} belongs to another user, so git does not trust it"))
                 .hint(format!("if you trust its owner: git config --global --add safe.directory {shown}"))
         }
-        (_, Some("partialclone")) => {
-            Error::usage(format!("{shown} is a partial clone (git clone --filter), which k8tre cannot read"))
-                .hint("name a full clone: git clone URL FOLDER, then --repo FOLDER")
-        }
+        (_, Some("partialclone")) => partial(path, "origin"),
         (_, Some(extension)) => Error::usage(format!("{shown} uses {extension}, a git feature that k8tre cannot read"))
             .hint("name an ordinary clone: git clone URL FOLDER, then --repo FOLDER"),
         _ => Error::usage(redacted(error.message())).context(format!("cannot open the repository of {shown}")),
