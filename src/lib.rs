@@ -7,4 +7,5 @@ pub mod error;
 pub mod gitops;
 pub mod names;
 pub mod ports;
+pub mod sample;
 pub mod text;

@@ -4,3 +4,4 @@ mod git_branch;
 mod git_open;
 mod git_push;
 mod git_world;
+mod sample;
