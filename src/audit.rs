@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ports::git::Checkout;
 use crate::ports::kubeconfig;
 use crate::providers::kind::{find_all_owned, network::in_use};
-use crate::steps::branch;
+use crate::steps::{self, branch};
 
 /// One thing that should not be there any more, and the command that removes it.
 #[derive(Debug, Clone, Serialize)]
@@ -44,6 +44,7 @@ pub async fn after(cx: &Context, before: &Before) -> Result<Audit> {
     docker(cx, before, &mut audit).await?;
     users_kubeconfig(cx, &mut audit);
     git(cx, &mut audit).await?;
+    sample(cx, &mut audit).await?;
     Ok(audit)
 }
 
@@ -102,6 +103,23 @@ async fn git(cx: &Context, audit: &mut Audit) -> Result<()> {
         _ if cx.options.keep_branch => audit.kept.push(entry(format!("branch {branch}: --keep-branch"))),
         Some(reason) => audit.kept.push(entry(format!("branch {branch}: {reason}"))),
         None => audit.left.push(entry(format!("branch {branch} in {repo}"))),
+    }
+    Ok(())
+}
+
+async fn sample(cx: &Context, audit: &mut Audit) -> Result<()> {
+    if !cx.spec.sample {
+        return Ok(());
+    }
+    audit.checked.push("sample repository");
+    if !cx.spec.repo.exists() {
+        return Ok(());
+    }
+    let repo = cx.spec.repo.display();
+    let entry = |what: String| Leftover { what, remove: format!("rm -r {repo}") };
+    match steps::sample::kept_because(cx).await? {
+        Some(reason) => audit.kept.push(entry(format!("sample TRE in {repo}: {reason}"))),
+        None => audit.left.push(entry(format!("sample TRE in {repo}"))),
     }
     Ok(())
 }

@@ -13,10 +13,15 @@ use crate::steps::kubeconfig::MergedKubeconfig;
 use crate::steps::publish::Publish;
 use crate::steps::registration::Registration;
 use crate::steps::root::Root;
+use crate::steps::sample::Sample;
 
 pub fn steps(spec: &Spec) -> Steps<Context> {
-    let mut steps: Steps<Context> = vec![
-        Box::new(Branch),
+    let mut steps: Steps<Context> = Vec::new();
+    if spec.sample {
+        steps.push(Box::new(Sample));
+    }
+    let always: Steps<Context> = vec![
+        Box::new(Branch { after_sample: spec.sample }),
         Box::new(Cluster),
         Box::new(Images),
         Box::new(ArgoCdConfig),
@@ -28,6 +33,7 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
         Box::new(Applications),
         Box::new(ArgoCdWorkloads::server()),
     ];
+    steps.extend(always);
     if spec.merge_kubeconfig {
         steps.push(Box::new(MergedKubeconfig));
     }

@@ -131,7 +131,7 @@ pub fn options(run: &RunArgs) -> Options {
 
 /// All that can be known to be wrong before anything is made.
 async fn check(app: &App, cx: &Context) -> Result<()> {
-    if cx.spec.repo.exists() && (!cx.spec.sample || sample::is_sample(&cx.spec.repo)) {
+    if !cx.spec.sample || sample::is_sample(&cx.spec.repo).await? {
         let checkout = Checkout::open(&cx.spec.repo)?;
         checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx))?;
         checkout.identity().await?;

@@ -6,9 +6,11 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::git::{Checkout, CommitId, Overlay, Owner, Removal};
-use crate::steps::BRANCH;
+use crate::steps::{BRANCH, SAMPLE};
 
-pub struct Branch;
+pub struct Branch {
+    pub after_sample: bool,
+}
 
 pub fn owner(cx: &Context) -> Owner {
     Owner { name: cx.spec.name.clone(), id: cx.id.clone() }
@@ -18,6 +20,10 @@ pub fn owner(cx: &Context) -> Owner {
 impl Step<Context> for Branch {
     fn id(&self) -> StepId {
         BRANCH
+    }
+
+    fn needs(&self) -> &[StepId] {
+        if self.after_sample { &[SAMPLE] } else { &[] }
     }
 
     fn describe(&self) -> String {

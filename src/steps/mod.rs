@@ -13,7 +13,9 @@ pub mod objects;
 pub mod publish;
 pub mod registration;
 pub mod root;
+pub mod sample;
 
+pub const SAMPLE: StepId = "sample";
 pub const CLUSTER: StepId = "cluster";
 pub const IMAGES: StepId = "images";
 pub const ARGOCD_CONFIG: StepId = "argocd-config";

@@ -6,3 +6,4 @@ mod git_open;
 mod git_push;
 mod git_world;
 mod journal;
+mod sample;

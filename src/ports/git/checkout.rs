@@ -184,6 +184,11 @@ impl Checkout {
         Ok(Identity { name: name.to_owned(), email: email.to_owned() })
     }
 
+    /// Whether a yes-or-no setting is on here, such as a mark that k8tre left.
+    pub async fn marked(&self, key: &str) -> Result<bool> {
+        self.switched_on(key).await
+    }
+
     /// A name for the developer's environment, from the identity.
     pub async fn developer_slug(&self) -> Result<EnvName> {
         Ok(self.identity().await?.proposal())
