@@ -166,7 +166,12 @@ impl Lock {
 
     /// Removes the environment's folder; the last act of `down`.
     pub fn remove_folder(self) -> Result<()> {
-        fs::remove_dir_all(&self.folder).with_context(|| format!("cannot remove {}", self.folder.display()))
+        fs::remove_dir_all(&self.folder).with_context(|| format!("cannot remove {}", self.folder.display()))?;
+        // The folders around it go when this was the last environment; otherwise they are not empty.
+        for outer in self.folder.ancestors().skip(1).take(2) {
+            let _ = fs::remove_dir(outer);
+        }
+        Ok(())
     }
 
     pub fn folder(&self) -> &Path {

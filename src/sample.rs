@@ -78,7 +78,7 @@ pub async fn edited(target: &Path) -> Result<Option<String>> {
     if checkout.dirty().await? != DirtySummary::default() {
         return Ok(Some("has uncommitted changes".into()));
     }
-    let branches = checkout.local_branches()?;
+    let branches = checkout.branches()?;
     if branches.iter().any(|branch| branch != "main") {
         return Ok(Some(format!("has other branches: {}", branches.join(", "))));
     }

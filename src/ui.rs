@@ -36,6 +36,7 @@ pub struct Ui {
     bars: MultiProgress,
     running: Mutex<BTreeMap<StepId, ProgressBar>>,
     titles: Mutex<BTreeMap<StepId, String>>,
+    said: Mutex<BTreeMap<StepId, String>>,
 }
 
 impl Ui {
@@ -50,6 +51,7 @@ impl Ui {
             bars: MultiProgress::new(),
             running: Mutex::default(),
             titles: Mutex::default(),
+            said: Mutex::default(),
         }
     }
 
@@ -134,19 +136,13 @@ impl Ui {
         lock(&self.titles).get(id).cloned().unwrap_or_default()
     }
 
-    fn width(&self) -> usize {
-        match self.terminal {
-            true => terminal_width(),
-            // Nobody's terminal wraps a log file.
-            false => 200,
-        }
-    }
-
     fn line(&self, mark: &str, id: StepId, text: &str, took: Duration) {
-        let time = format!("{:>6.1} s", took.as_secs_f64());
-        let room = self.width().saturating_sub(2 + 1 + ID_WIDTH + 1 + time.len() + 1).max(10);
-        let text = one_line(text, room);
-        self.say(&format!("{mark} {id:<ID_WIDTH$} {text:<room$} {}", self.paint(&time, Style::new().dimmed())).replace('\n', " "));
+        let time = self.paint(&format!("{:>6.1} s", took.as_secs_f64()), Style::new().dimmed());
+        if !self.terminal {
+            return self.say(&format!("{mark} {id:<ID_WIDTH$} {time}  {}", one_line(text, 400)));
+        }
+        let room = terminal_width().saturating_sub(ID_WIDTH + 14).max(10);
+        self.say(&format!("{mark} {id:<ID_WIDTH$} {time}  {}", one_line(text, room)));
     }
 
     fn stop_spinners(&self) {
@@ -175,6 +171,9 @@ impl Events for Ui {
 
     fn detail(&self, id: StepId, text: &str) {
         let text = one_line(text, 160);
+        if lock(&self.said).insert(id, text.clone()).as_ref() == Some(&text) {
+            return;
+        }
         match lock(&self.running).get(id) {
             Some(bar) => bar.set_message(text),
             None if self.verbose => self.say(&format!("… {id:<ID_WIDTH$} {text}")),
@@ -189,15 +188,12 @@ impl Events for Ui {
         let title = self.title(id);
         let text = match outcome {
             Outcome::Applied => title,
-            Outcome::Ready => format!("{title} (as it should be)"),
-            Outcome::Foreign => format!("{title} (there already, not ours: left alone)"),
+            // What needs no work is worth a line only to those who ask for more.
+            Outcome::Ready | Outcome::UndoneWith(_) if !self.verbose => return,
+            Outcome::Ready => format!("is as it should be: {title}"),
+            Outcome::Foreign => format!("not ours, left alone: {title}"),
             Outcome::Undone => format!("removed: {title}"),
-            Outcome::UndoneWith(outer) => {
-                if !self.verbose {
-                    return;
-                }
-                format!("removed with {outer}: {title}")
-            }
+            Outcome::UndoneWith(outer) => format!("removed with the {outer}: {title}"),
         };
         self.line(&self.tick(), id, &text, took);
     }

@@ -66,6 +66,7 @@ impl Step<Context> for ArgoCdConfig {
             established(&kube, &install.crds)
         );
         rest.and(types)?;
+        default_project(&kube).await?;
         kube.apply(&namespace(cx, Some(&install.digest)), "").await.map(drop)
     }
 
@@ -102,6 +103,21 @@ async fn secrets(kube: &Kube) -> Result<()> {
         kube.apply(&secret, NAMESPACE).await?;
     }
     Ok(())
+}
+
+/// The project that Argo CD's API server would make, which starts last here: without it no
+/// Application is valid.
+async fn default_project(kube: &Kube) -> Result<()> {
+    let project = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject",
+        "metadata": {"name": "default", "namespace": NAMESPACE},
+        "spec": {
+            "sourceRepos": ["*"],
+            "destinations": [{"server": "*", "namespace": "*"}],
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}]
+        }
+    });
+    kube.apply(&project, NAMESPACE).await.map(drop)
 }
 
 async fn established(kube: &Kube, crds: &[Value]) -> Result<()> {

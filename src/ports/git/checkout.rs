@@ -117,7 +117,7 @@ impl Checkout {
     }
 
     /// Local branches and those of origin, without repetition.
-    fn branches(&self) -> Result<Vec<String>> {
+    pub fn branches(&self) -> Result<Vec<String>> {
         let repository = self.repository()?;
         let references = repository.references().map_err(said)?;
         let mut branches: Vec<String> = references
