@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use k8tre::providers::ClusterState;
 use k8tre::providers::kind::{Kind, KindSpec, NetworkOwnership, Owner, find_all_owned};
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
 use crate::support::fake_docker::FakeDocker;
 use crate::support::fake_kind::FakeKind;
@@ -110,13 +112,45 @@ async fn what_is_to_be_kept_for_a_look_inside_is_kept() {
 async fn an_interrupted_creation_is_seen_and_replaced() {
     let s = setup().await;
     s.fake.mode("hang");
-    let interrupted = tokio::time::timeout(std::time::Duration::from_millis(700), s.create()).await;
+    let interrupted = tokio::time::timeout(Duration::from_millis(700), s.create()).await;
     assert!(interrupted.is_err());
     assert_eq!(s.docker.names(), ["k8tre-alice-control-plane"]);
     assert!(matches!(s.state().await, ClusterState::Partial(_)));
     s.fake.mode("well");
     s.create().await.expect("kind must not say: node(s) already exist");
     assert_eq!(s.state().await, ClusterState::Running);
+}
+
+#[tokio::test]
+async fn what_kind_started_ends_with_it_when_up_is_interrupted() {
+    let s = setup().await;
+    s.fake.mode("slow");
+    assert!(tokio::time::timeout(Duration::from_millis(400), s.create()).await.is_err());
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(s.docker.names(), [] as [&str; 0], "a container appeared after the interruption");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+#[allow(clippy::disallowed_methods)] // a kind that survives its k8tre is just what Program prevents
+async fn down_ends_the_kind_that_a_killed_up_left_at_work() {
+    let s = setup().await;
+    s.fake.mode("slow");
+    let kubeconfig = s.fake.kubeconfig();
+    let argv = ["create", "cluster", "--name", CLUSTER, "--config", "-", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let config = spec().config().unwrap();
+    let mut abandoned = tokio::process::Command::new(s.fake.program().path)
+        .args(argv)
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    abandoned.stdin.take().unwrap().write_all(config.as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    s.kind.delete(CLUSTER, "alice", &kubeconfig).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(5), abandoned.wait()).await.unwrap().unwrap();
+    assert!(!ended.success());
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(s.docker.names(), [] as [&str; 0], "a container appeared after down");
 }
 
 #[tokio::test]

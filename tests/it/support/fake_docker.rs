@@ -19,7 +19,6 @@ pub struct World {
     pub networks: Vec<Value>,
     /// End of the paths that are never answered.
     pub hang_on: Option<String>,
-    pub requests: Vec<String>,
     /// Containers that cannot be removed.
     pub stuck: Vec<String>,
 }
@@ -38,7 +37,7 @@ impl FakeDocker {
             "ServerVersion": "28.1.1", "OperatingSystem": "Debian GNU/Linux 13", "OSType": "linux", "CgroupVersion": "2",
             "CgroupDriver": "systemd", "MemTotal": 16u64 << 30, "NCPU": 4, "DockerRootDir": "/", "SecurityOptions": []
         });
-        let world = World { info, networks: Vec::new(), hang_on: None, requests: Vec::new(), stuck: Vec::new() };
+        let world = World { info, networks: Vec::new(), hang_on: None, stuck: Vec::new() };
         let world = Arc::new(Mutex::new(world));
         let listener = UnixListener::bind(folder.path().join("docker.sock")).unwrap();
         let (served, root) = (world.clone(), folder.path().to_owned());
@@ -71,10 +70,6 @@ impl FakeDocker {
 
     pub fn change(&self, change: impl FnOnce(&mut World)) {
         change(&mut self.world.lock().unwrap());
-    }
-
-    pub fn requests(&self) -> Vec<String> {
-        self.world.lock().unwrap().requests.clone()
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -126,7 +121,6 @@ fn all(root: &Path) -> Vec<Value> {
 
 fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
     let mut world = world.lock().unwrap();
-    world.requests.push(format!("{} {}", request.method, request.target));
     // An API version in front of the path is allowed and ignored.
     let path = request.path().trim_start_matches('/').to_owned();
     let mut parts: Vec<_> = path.split('/').collect();

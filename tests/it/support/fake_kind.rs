@@ -36,6 +36,13 @@ case $all in
     fi
     [ "$mode" = noise ] && head -c 8000000 /dev/zero | tr '\0' x >&2
     mark=$(sed -n 's/.*"containerPath":"\(\/k8tre\/owner\/[^"]*\)".*/\1/p' "$dir/config.json")
+    if [ "$mode" = slow ]; then
+      # As `docker run` does, a child of kind makes the container a while later.
+      printf '{"name":"%s","labels":{"io.x-k8s.kind.cluster":"%s"},"mounts":[{"destination":"%s"}],"state":"running","files":[]}' \
+        "$name-control-plane" "$name" "$mark" > "$dir/late.json"
+      sh -c 'sleep 1; mv "$0" "$1"' "$dir/late.json" "$containers/$name-control-plane.json" run "io.x-k8s.kind.cluster=$name" &
+      wait
+    fi
     printf '{"name":"%s","labels":{"io.x-k8s.kind.cluster":"%s","io.x-k8s.kind.role":"control-plane"},"mounts":[{"destination":"%s"}],"state":"running","files":[]}' \
       "$name-control-plane" "$name" "$mark" > "$containers/$name-control-plane.json"
     case $mode in
@@ -73,7 +80,7 @@ impl FakeKind {
         kind
     }
 
-    /// `well`, `fail`, `die`, `hang`, `noise` or `stubborn`.
+    /// `well`, `fail`, `die`, `hang`, `slow`, `noise` or `stubborn`.
     pub fn mode(&self, mode: &str) {
         fs::write(self.folder.path().join("mode"), mode).unwrap();
     }
