@@ -3,6 +3,7 @@
 //! Nothing that was not verified is ever found under its final name: a download goes to a temporary
 //! file beside it, is checked there, and is then renamed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -14,7 +15,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy};
 
 use crate::error::{Error, Result, ResultExt};
-use crate::ports::{dirs, environment};
+use crate::ports::dirs;
+use crate::ports::machine::proxy_variables;
 
 const CHECKSUM_LIMIT: u64 = 64 << 10;
 
@@ -48,11 +50,18 @@ pub struct Fetcher {
     offline: bool,
     ca_bundle: Option<PathBuf>,
     limit: Duration,
+    proxies: BTreeMap<&'static str, String>,
 }
 
 impl Fetcher {
     pub fn new(cache: impl Into<PathBuf>) -> Fetcher {
-        Fetcher { cache: cache.into(), offline: false, ca_bundle: None, limit: Duration::from_secs(300) }
+        Fetcher {
+            cache: cache.into(),
+            offline: false,
+            ca_bundle: None,
+            limit: Duration::from_secs(300),
+            proxies: proxy_variables(),
+        }
     }
 
     /// Refuses all fetching, and says where to put what is missing.
@@ -69,6 +78,12 @@ impl Fetcher {
 
     pub fn time_limit(mut self, limit: Duration) -> Fetcher {
         self.limit = limit;
+        self
+    }
+
+    /// In place of the proxy variables of the environment.
+    pub fn proxies(mut self, proxies: BTreeMap<&'static str, String>) -> Fetcher {
+        self.proxies = proxies;
         self
     }
 
@@ -182,9 +197,8 @@ impl Fetcher {
 
     fn explained(&self, error: ureq::Error) -> Error {
         let error = Error::from(error);
-        let proxy = PROXY_VARIABLES.iter().find_map(|name| environment::var(name).map(|value| (name, value)));
-        match proxy {
-            Some((name, value)) => error.hint(format!("{name} is {}: is that proxy alive?", without_password(&value))),
+        match proxy_of(&self.proxies) {
+            Some((name, value)) => error.hint(format!("{name} is {}: is that proxy alive?", without_password(value))),
             None => error.hint("behind a proxy: export HTTPS_PROXY=http://proxy:port"),
         }
     }
@@ -196,7 +210,7 @@ impl Fetcher {
         };
         let config = Agent::config_builder()
             .tls_config(tls)
-            .proxy(proxy_from_environment())
+            .proxy(proxy(&self.proxies))
             .timeout_connect(Some(Duration::from_secs(15)))
             .timeout_recv_response(Some(Duration::from_secs(30)))
             .timeout_global(Some(self.limit))
@@ -206,13 +220,15 @@ impl Fetcher {
     }
 }
 
-const PROXY_VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
+fn proxy_of<'a>(variables: &'a BTreeMap<&'static str, String>) -> Option<(&'static str, &'a str)> {
+    let names = ["HTTPS_PROXY", "ALL_PROXY", "HTTP_PROXY"];
+    names.into_iter().find_map(|name| Some((name, variables.get(name)?.as_str())))
+}
 
 /// The proxy of the environment. Loopback never goes through it, whatever `NO_PROXY` says: nothing
 /// on this machine is reached through another one.
-fn proxy_from_environment() -> Option<Proxy> {
-    let address = PROXY_VARIABLES.iter().find_map(|name| environment::var(name))?;
-    let parsed = Proxy::new(&address).ok()?;
+fn proxy(variables: &BTreeMap<&'static str, String>) -> Option<Proxy> {
+    let parsed = Proxy::new(proxy_of(variables)?.1).ok()?;
     let mut builder = Proxy::builder(parsed.protocol()).host(parsed.host()).port(parsed.port());
     if let (Some(user), password) = (parsed.username(), parsed.password().unwrap_or_default()) {
         builder = builder.username(user).password(password);
@@ -220,7 +236,7 @@ fn proxy_from_environment() -> Option<Proxy> {
     for entry in ["localhost", "127.*", "[::1]", "::1"] {
         builder = builder.no_proxy(entry);
     }
-    let listed = environment::var("NO_PROXY").or_else(|| environment::var("no_proxy")).unwrap_or_default();
+    let listed = variables.get("NO_PROXY").map(String::as_str).unwrap_or_default();
     for entry in listed.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         builder = builder.no_proxy(entry);
         // curl and Go mean the domain and all below it by a plain name; ureq means that host alone.

@@ -136,6 +136,27 @@ impl Machine {
         })
     }
 
+    /// Processes whose command line has all these words, each as an argument of its own.
+    pub fn running(&self, words: &[&str]) -> Vec<Process> {
+        let argv = |id: u32| fs::read(self.proc_root.join(format!("{id}/cmdline"))).unwrap_or_default();
+        let has_all = |id: &u32| {
+            let argv = argv(*id);
+            let argv: Vec<_> = argv.split(|byte| *byte == 0).collect();
+            words.iter().all(|word| argv.contains(&word.as_bytes()))
+        };
+        let found = self.processes().into_iter().flatten().filter(has_all);
+        found
+            .map(|id| Process { id, name: self.read(&format!("{id}/comm")).unwrap_or_default().trim().to_owned() })
+            .collect()
+    }
+
+    /// Ends a process at once. One that is gone already is fine.
+    pub fn end(&self, process: &Process) {
+        if let Some(id) = rustix::process::Pid::from_raw(process.id.cast_signed()) {
+            let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
+        }
+    }
+
     /// The host's own IPv4 routes, without the default route.
     pub fn routes(&self) -> Vec<Route> {
         let table = self.read("net/route").unwrap_or_default();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use crate::error::{Error, Result, ResultExt};
@@ -21,6 +22,7 @@ pub struct Program {
     folder: Option<PathBuf>,
     stdin: Option<Vec<u8>>,
     limit: Duration,
+    own_group: bool,
 }
 
 /// What a program that ended printed.
@@ -54,6 +56,7 @@ impl Program {
             folder: None,
             stdin: None,
             limit: Duration::from_secs(60),
+            own_group: false,
         }
     }
 
@@ -93,6 +96,13 @@ impl Program {
         self
     }
 
+    /// Gives it a process group of its own, so that it ends with all that it started when it is
+    /// stopped. Not for a program that may ask something on the terminal: it could not read there.
+    pub fn own_group(mut self) -> Self {
+        self.own_group = true;
+        self
+    }
+
     /// The command line as a person would type it.
     pub fn shown(&self) -> String {
         let mut words = vec![self.program.to_string_lossy().into_owned()];
@@ -111,6 +121,7 @@ impl Program {
             }
             _ => Error::from(e).context(format!("cannot start {shown}")),
         })?;
+        let group = Group(child.id().filter(|_| self.own_group).and_then(|id| Pid::from_raw(id.cast_signed())));
         let mut stdin = child.stdin.take();
         let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let work = async {
@@ -124,7 +135,10 @@ impl Program {
             Ok::<_, Error>(Output { code: status?.code(), stdout: stdout?, stderr: stderr? })
         };
         match tokio::time::timeout(self.limit, work).await {
-            Ok(output) => output.with_context(|| format!("cannot run {shown}")),
+            Ok(output) => {
+                group.ended();
+                output.with_context(|| format!("cannot run {shown}"))
+            }
             Err(_) => {
                 Err(Error::failed(format!("{shown} did not end within {} s and was stopped", self.limit.as_secs())))
             }
@@ -158,7 +172,28 @@ impl Program {
         }
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        if self.own_group {
+            command.process_group(0);
+        }
         command
+    }
+}
+
+/// Ends a whole process group when it is dropped before its leader has ended.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            // One that is gone already is what was wanted.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
     }
 }
 

@@ -1,9 +1,16 @@
 //! Hermetic tests of what a user would see: one binary, no Docker, no cluster, no network but loopback.
 
+mod support;
+
+mod docker;
 mod engine;
+mod fetch;
 mod git_branch;
 mod git_open;
 mod git_push;
 mod git_world;
 mod journal;
+mod kind;
+mod kind_binary;
+mod preflight;
 mod sample;

@@ -64,16 +64,19 @@ impl Docker {
             let feed = async {
                 match input {
                     Some(input) => feed(input, stdin).await,
-                    None => Ok(()),
+                    None => Ok(Fed::Whole),
                 }
             };
             let (fed, printed) = tokio::join!(feed, capture(output));
             let mut printed = printed.with_context(|| format!("cannot read the output of {shown} in {container}"))?;
             let ended = self.ask("say how a program ended", self.api.inspect_exec(&id)).await?;
             printed.code = ended.exit_code.unwrap_or(-1);
-            // A program that ended badly closes its input: its own words say more than the broken pipe.
-            if printed.code == 0 {
-                fed.with_context(|| format!("cannot feed {shown} in {container}"))?;
+            match fed.with_context(|| format!("cannot read the input of {shown} in {container}"))? {
+                // A program that ended badly closes its input: its own words say more than that.
+                Fed::Refused(error) if printed.code == 0 => {
+                    return Err(error).with_context(|| format!("cannot feed {shown} in {container}"));
+                }
+                _ => {}
             }
             Ok(printed)
         };
@@ -115,17 +118,33 @@ pub(super) fn succeeded(container: &str, argv: &[&str], output: ExecOutput) -> R
         .detail(crate::text::printable(&words)))
 }
 
-async fn feed(mut from: impl AsyncRead + Unpin, mut to: Input) -> Result<()> {
+/// How much of the input the program took.
+enum Fed {
+    Whole,
+    Refused(std::io::Error),
+}
+
+async fn feed(mut from: impl AsyncRead + Unpin, mut to: Input) -> Result<Fed> {
     let mut buffer = vec![0; CHUNK];
     loop {
-        let read = from.read(&mut buffer).await?;
-        if read == 0 {
-            break;
+        let read = match from.read(&mut buffer).await {
+            Ok(read) => read,
+            Err(error) => {
+                // Without an end of its input the program would wait for ever.
+                to.shutdown().await.ok();
+                return Err(error.into());
+            }
+        };
+        let done = match read {
+            0 => to.shutdown().await.map(|()| true),
+            _ => to.write_all(&buffer[..read]).await.map(|()| false),
+        };
+        match done {
+            Ok(true) => return Ok(Fed::Whole),
+            Ok(false) => {}
+            Err(error) => return Ok(Fed::Refused(error)),
         }
-        to.write_all(&buffer[..read]).await?;
     }
-    to.shutdown().await?;
-    Ok(())
 }
 
 async fn capture(mut output: Output) -> Result<ExecOutput> {

@@ -37,20 +37,20 @@ pub async fn on_path() -> Result<Option<KindProgram>> {
 
 /// The kind on PATH if it is new enough, else the fetched one.
 pub async fn ensure(fetcher: &Fetcher) -> Result<KindProgram> {
-    // A broken kind on PATH is no reason to fail where a good one can be had.
-    let found = on_path().await;
-    if let Ok(Some(found)) = &found
-        && found.version >= MINIMUM
-    {
-        return Ok(found.clone());
-    }
     let wanted = wanted(&FETCHED, std::env::consts::OS, std::env::consts::ARCH)?;
-    let why = match &found {
-        Ok(None) => "kind is not on PATH".to_owned(),
+    choose(on_path().await, &wanted, fetcher).await
+}
+
+/// What was found if it is new enough, else what is wanted. A broken kind on PATH is no reason to
+/// fail where a good one can be had.
+pub async fn choose(found: Result<Option<KindProgram>>, wanted: &Wanted, fetcher: &Fetcher) -> Result<KindProgram> {
+    let why = match found {
+        Ok(Some(found)) if found.version >= MINIMUM => return Ok(found),
         Ok(Some(old)) => format!("kind {} at {} is older than {MINIMUM}", old.version, old.path.display()),
+        Ok(None) => "kind is not on PATH".to_owned(),
         Err(error) => format!("the kind on PATH does not work ({error})"),
     };
-    let path = fetcher.get(&wanted).await.context(why).hint(format!("go install sigs.k8s.io/kind@v{FETCHED}"))?;
+    let path = fetcher.get(wanted).await.context(why).hint(format!("go install sigs.k8s.io/kind@v{FETCHED}"))?;
     Ok(KindProgram { version: version_of(&path).await?, path, fetched: true })
 }
 

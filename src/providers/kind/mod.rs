@@ -11,8 +11,10 @@ use std::time::Duration;
 use crate::error::{Error, Result, ResultExt};
 use crate::ports::dirs;
 use crate::ports::docker::{ContainerState, Docker};
+use crate::ports::machine::Machine;
 use crate::ports::process::Program;
 use crate::providers::ClusterState;
+use owner::CLUSTER_LABEL;
 
 pub use binary::KindProgram;
 pub use config::{IngressPorts, KindSpec};
@@ -35,12 +37,13 @@ const READY_LIMIT: Duration = Duration::from_secs(120);
 pub struct Kind {
     docker: Docker,
     program: Option<KindProgram>,
+    machine: Machine,
 }
 
 impl Kind {
     /// Without the program, everything but creating works.
     pub fn new(docker: Docker, program: Option<KindProgram>) -> Kind {
-        Kind { docker, program }
+        Kind { docker, program, machine: Machine::this() }
     }
 
     pub fn docker(&self) -> &Docker {
@@ -74,7 +77,7 @@ impl Kind {
     pub async fn create(&self, spec: &KindSpec, kubeconfig: &Path, keep_on_failure: bool) -> Result<()> {
         let program = self.program.as_ref().ok_or_else(|| Error::failed("kind is needed to create a cluster"))?;
         let config = spec.config()?;
-        self.clear_half_made(spec).await?;
+        self.clear_half_made(spec, kubeconfig).await?;
         fresh(kubeconfig)?;
         let mut run = self
             .program(&program.path, kubeconfig)
@@ -112,7 +115,8 @@ impl Kind {
     }
 
     /// What an interrupted creation of this environment left would make kind refuse.
-    async fn clear_half_made(&self, spec: &KindSpec) -> Result<()> {
+    async fn clear_half_made(&self, spec: &KindSpec, kubeconfig: &Path) -> Result<()> {
+        self.end_abandoned_creation(&spec.cluster, kubeconfig).await;
         let nodes = nodes_of(&self.docker, &spec.cluster).await?;
         if let Some(why) = foreign(&nodes, &spec.owner) {
             return Err(Error::failed(format!(
@@ -129,8 +133,26 @@ impl Kind {
         self.remove_nodes(&spec.cluster, &spec.owner).await
     }
 
+    /// A k8tre that was killed left its kind at work, which would go on making containers after we
+    /// have removed them. It is known by our kubeconfig in its command line.
+    async fn end_abandoned_creation(&self, cluster: &str, kubeconfig: &Path) {
+        for process in self.machine.running(&["create", "cluster", &kubeconfig.to_string_lossy()]) {
+            tracing::info!(process.id, "ending the kind of an earlier run");
+            self.machine.end(&process);
+        }
+        // What kind started last makes its container yet; that takes a moment, and then it is seen.
+        let label = format!("{CLUSTER_LABEL}={cluster}");
+        for _ in 0..100 {
+            if self.machine.running(&["run", &label]).is_empty() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     /// Removes the cluster, proves it, and removes the kubeconfig file.
     pub async fn delete(&self, cluster: &str, owner: &Owner, kubeconfig: &Path) -> Result<()> {
+        self.end_abandoned_creation(cluster, kubeconfig).await;
         let nodes = nodes_of(&self.docker, cluster).await?;
         if let Some(why) = foreign(&nodes, owner) {
             return Err(Error::failed(format!("the cluster {cluster} is not ours and stays: {why}")));
@@ -227,6 +249,7 @@ impl Kind {
     /// kubeconfig.
     fn program(&self, path: &Path, kubeconfig: &Path) -> Program {
         let program = Program::new(path)
+            .own_group()
             .env("KUBECONFIG", kubeconfig)
             .env("KIND_EXPERIMENTAL_PROVIDER", "docker")
             .env_remove("KIND_CLUSTER_NAME");

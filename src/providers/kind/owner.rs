@@ -25,10 +25,6 @@ pub struct Owner {
 }
 
 impl Owner {
-    pub fn new(environment: impl Into<String>) -> Owner {
-        Owner { environment: environment.into(), id: format!("{:016x}", rand::random::<u64>()) }
-    }
-
     /// Path of the mount that marks a node as this owner's.
     pub fn mark(&self) -> String {
         format!("{MARK}{}/{}", self.environment, self.id)
