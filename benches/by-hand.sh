@@ -133,7 +133,8 @@ wait_for_applications() {
         fi
         sleep 0.5
     done
-    applications=$(kubectl get applications.argoproj.io --namespace argocd --output name | wc -l)
+    # Without the root, as k8tre counts them.
+    applications=$(($(kubectl get applications.argoproj.io --namespace argocd --output name | wc -l) - 1))
 }
 
 json='{}'
