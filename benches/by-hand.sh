@@ -13,7 +13,7 @@ tre=${1:-$here/sample-tre}
 branch=${2:-dev/byhand}
 node_image=${K8TRE_LAB_NODE_IMAGE:?see the first lines of this script}
 manifest=${K8TRE_LAB_ARGOCD_MANIFEST:?see the first lines of this script}
-labels=${K8TRE_BENCH_LABELS:-environment=dev vendor=kind secret-store=kubernetes external-domain=tre.localhost cluster-name=byhand region=local}
+labels=${K8TRE_BENCH_LABELS:-environment=dev-byhand developer=byhand vendor=kind secret-store=kubernetes external-domain=tre.localhost cluster-name=byhand region=local}
 cluster=byhand
 url=git://tre-git.argocd.svc/tre.git
 
@@ -33,6 +33,11 @@ apply_argocd() {
     # Preloaded images must not be pulled again.
     sed 's/imagePullPolicy: Always/imagePullPolicy: IfNotPresent/' "$manifest" |
         kubectl apply --namespace argocd --server-side --filename -
+    # An Ingress or a LoadBalancer gets no address here, and must not keep an Application waiting.
+    kubectl patch configmap argocd-cm --namespace argocd --type merge --patch '
+data:
+  resource.customizations.health.networking.k8s.io_Ingress: "return {status = \"Healthy\"}"
+  resource.customizations.health.Service: "return {status = \"Healthy\"}"'
     # Nobody logs in through Dex or is notified on a laptop; k8tre leaves both out, too.
     kubectl scale --namespace argocd --replicas 0 deployment argocd-dex-server argocd-notifications-controller
 }
@@ -78,6 +83,13 @@ push_branch() {
     grep -rlE 'repoURL:|value: (https|git)://' "$checkout/appsets" "$checkout/app_of_apps" | xargs sed -i -E \
         -e "s#(repoURL|value): (https|git)://[^ ]+\.git#\1: $url#" \
         -e "s#(revision|targetRevision|value): main\$#\1: $branch#"
+    # The developer's own folder for each part that is switched on, as K8TRE's layout has it.
+    local folder
+    for folder in "$checkout"/apps/*/envs/dev "$checkout"/agnostics/*/envs/dev "$checkout"/agnostics/*/*/envs/dev; do
+        [[ -f $folder/kustomization.yaml ]] || continue
+        mkdir "$folder-byhand"
+        printf '%s\n' 'apiVersion: kustomize.config.k8s.io/v1beta1' 'kind: Kustomization' 'resources: [../dev]' >"$folder-byhand/kustomization.yaml"
+    done
     git -C "$checkout" add --all
     git -C "$checkout" -c user.name=hand -c user.email=hand@example.org commit --quiet --message "For this cluster"
     # git asks "ssh" for `git-receive-pack '/git/tre.git'` on a host: run that in the pod.
@@ -121,7 +133,8 @@ wait_for_applications() {
         fi
         sleep 0.5
     done
-    applications=$(kubectl get applications.argoproj.io --namespace argocd --output name | wc -l)
+    # Without the root, as k8tre counts them.
+    applications=$(($(kubectl get applications.argoproj.io --namespace argocd --output name | wc -l) - 1))
 }
 
 json='{}'

@@ -35,7 +35,7 @@ with_k8tre() {
         exit 1
     }
     took=$(awk -v a="$from" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
-    jq -c --argjson total "$took" '{tool: "k8tre", total: $total, steps: ('"$k8tre_steps"')}' "$out/up.json"
+    jq -c --argjson total "$took" '{tool: "k8tre", total: $total, applications: (.applications // [] | length), steps: ('"$k8tre_steps"')}' "$out/up.json"
     "$K8TRE" dev down bench --yes >"$out/down.log" 2>&1 </dev/null || { tail -30 "$out/down.log" >&2; exit 1; }
 }
 
@@ -54,7 +54,7 @@ jq -rs '
     def rounded: . * 100 | round / 100;
     def row($name): "  \($name): median \(median | rounded) s, \(min | rounded)–\(max | rounded) s";
     group_by(.tool) as $tools
-    | ($tools[] | .[0].tool as $tool | "\n\($tool), \(length) runs",
+    | ($tools[] | .[0].tool as $tool | "\n\($tool), \(length) runs, \(map(.applications) | unique | map(tostring) | join(" or ")) Applications",
         ([.[].total] | row("total")),
         (. as $runs | ($runs[0].steps | keys_unsorted[]) as $step | [$runs[].steps[$step] // 0] | row($step))),
       ([$tools[] | {(.[0].tool): ([.[].total] | median)}] | add | "\nk8tre / by hand: \(.k8tre / .["by-hand"] | rounded)")
