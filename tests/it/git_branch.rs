@@ -142,7 +142,7 @@ async fn modes_stay_and_line_endings_are_those_of_the_text() {
 #[tokio::test]
 async fn branches_that_are_not_k8tres_or_block_its_name_are_refused() {
     for (make, said) in [
-        (&["branch", BRANCH][..], "the branch dev/alice exists and is not k8tre's"),
+        (&["branch", BRANCH][..], "the branch dev/alice exists here and is not this environment's"),
         (&["branch", "dev"][..], "there is a branch dev"),
         (&["branch", "dev/alice/x"][..], "there is a branch dev/alice/x"),
     ] {

@@ -6,6 +6,7 @@ use super::commit::owner;
 use super::run::expect;
 use super::{Checkout, CommitId, Owner, checkout, names, said};
 use crate::error::{Error, Result, ResultExt};
+use crate::text::one_line;
 
 /// What the branch of an environment has to hold.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +53,7 @@ impl Checkout {
     /// Makes the branch hold the overlay: creates it on the base, or adds one commit if a file differs.
     pub async fn write_branch(&self, overlay: &Overlay<'_>) -> Result<BranchTip> {
         let (branch, reference) = (overlay.branch, names::branch_ref(overlay.branch)?);
-        let previous = self.check_branch(branch, overlay.owner)?;
+        let previous = self.check_branch(branch, overlay.owner).await?;
         let parent = previous.unwrap_or(overlay.base);
         let tree = {
             let repository = self.repository()?;
@@ -80,24 +81,20 @@ impl Checkout {
     }
 
     /// The branch's tip, if it is there; refuses a branch that k8tre may not write to.
-    pub fn check_branch(&self, branch: &str, owned_by: &Owner) -> Result<Option<CommitId>> {
+    pub async fn check_branch(&self, branch: &str, owned_by: &Owner) -> Result<Option<CommitId>> {
         let reference = names::branch_ref(branch)?;
+        let email = self.identity().await?.email;
         let repository = self.repository()?;
         let Some(tip) = checkout::tip(&repository, &reference)? else {
             check_room(&repository, branch, &reference)?;
             return Ok(None);
         };
-        if carries_overlay(&repository, tip, owned_by)? {
+        if carries_overlay(&repository, tip, owned_by, &email)? {
             return Ok(Some(tip));
         }
-        let commit = repository.find_commit(tip.0).map_err(said)?;
-        let subject = crate::text::one_line(commit.summary().ok().flatten().unwrap_or_default(), 60);
-        Err(Error::preflight(format!(
-            "the branch {branch} exists and is not k8tre's: its tip is {} \"{subject}\"",
-            tip.short()
-        ))
-        .hint(format!("to keep it, rename it: git branch -m {branch} {branch}-kept"))
-        .hint("or use another environment name: --name NAME"))
+        Err(not_ours(&repository, branch, tip, "here")
+            .hint(format!("to keep it, rename it: git branch -m {branch} {branch}-kept"))
+            .hint("or use another environment name: --name NAME"))
     }
 
     /// Whether the base has gone on since the branch left it.
@@ -149,9 +146,27 @@ fn check_room(repository: &git2::Repository, branch: &str, reference: &str) -> R
     }
 }
 
-/// Whether k8tre wrote to the branch for an environment of this name: the trailer is on the tip or below,
-/// where developers' own commits came on top.
-fn carries_overlay(repository: &git2::Repository, tip: CommitId, owned_by: &Owner) -> Result<bool> {
+/// What a branch is that k8tre did not make.
+pub(super) fn not_ours(repository: &git2::Repository, branch: &str, tip: CommitId, place: &str) -> Error {
+    let commit = repository.find_commit(tip.0);
+    let subject = commit.as_ref().ok().and_then(|commit| commit.summary().ok().flatten()).unwrap_or_default();
+    let author = commit.as_ref().ok().and_then(|commit| commit.author().name().ok().map(str::to_owned));
+    Error::preflight(format!(
+        "the branch {branch} exists {place} and is not this environment's: its tip is {} \"{}\" by {}",
+        tip.short(),
+        one_line(subject, 60),
+        one_line(&author.unwrap_or_default(), 40)
+    ))
+}
+
+/// Whether k8tre wrote to the branch for this environment, or for an earlier one of the same name and
+/// person. The commit is the tip or below it, where the developer's own commits came on top.
+pub(super) fn carries_overlay(
+    repository: &git2::Repository,
+    tip: CommitId,
+    owned_by: &Owner,
+    email: &str,
+) -> Result<bool> {
     /// A developer's branch lives for days; far more commits than that are another branch's history.
     const DEEPEST: usize = 2000;
     let mut walk = repository.revwalk().map_err(said)?;
@@ -159,7 +174,9 @@ fn carries_overlay(repository: &git2::Repository, tip: CommitId, owned_by: &Owne
     for id in walk.take(DEEPEST) {
         // Where a shallow clone ends there is nothing more to be read.
         let Ok(id) = id else { return Ok(false) };
-        if owner(repository, id)?.is_some_and(|owner| owner.name == owned_by.name) {
+        let Some(owner) = owner(repository, id)? else { continue };
+        let by_same_person = || repository.find_commit(id).is_ok_and(|commit| commit.author().email() == Ok(email));
+        if owner.id == owned_by.id || (owner.name == owned_by.name && by_same_person()) {
             return Ok(true);
         }
     }

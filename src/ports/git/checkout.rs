@@ -50,7 +50,8 @@ impl Checkout {
         }
         let path = path.canonicalize().with_context(|| format!("cannot open {}", path.display()))?;
         let repository = git2::Repository::discover(&path).map_err(|error| unusable(&path, &error))?;
-        let Some(root) = repository.workdir().map(Path::to_owned) else {
+        // Without the slash that libgit2 puts at the end.
+        let Some(root) = repository.workdir().map(|root| root.components().collect()) else {
             return Err(refused("is a bare repository: it has no work tree to edit")
                 .hint(format!("clone it and name the clone: git clone {} tre", path.display())));
         };

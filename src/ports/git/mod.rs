@@ -26,9 +26,10 @@ pub use checkout::{AheadBehind, Checkout, DirtySummary, Identity};
 pub use commit::Owner;
 pub use create::{CreatedAs, create_repository};
 pub use delete::Removal;
-pub use publish::{Lease, Pushed, RemoteRemoval};
+pub use publish::{Lease, Pushed};
 pub use redact::redacted;
 pub use remote::PushTarget;
+pub use run::check_version;
 pub use tree::CommitTree;
 
 /// The name of a commit.

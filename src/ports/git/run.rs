@@ -66,9 +66,26 @@ impl Checkout {
         Ok(output.success() && output.text() == "true")
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
+    /// A variable as git sees it.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
         own.or_else(|| environment::var(name))
+    }
+}
+
+/// The installed git's version; refuses one that lacks what is used here (settings by environment, 2.31).
+pub async fn check_version() -> Result<semver::Version> {
+    let text = expect(program().arg("--version"), "cannot run git").await?.text();
+    let numbers: Vec<u64> =
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).take(3).collect();
+    let [major, minor, rest @ ..] = &numbers[..] else {
+        return Err(Error::failed(format!("git gives no version: {}", crate::text::one_line(&text, 60))));
+    };
+    let version = semver::Version::new(*major, *minor, rest.first().copied().unwrap_or(0));
+    match version >= semver::Version::new(2, 31, 0) {
+        true => Ok(version),
+        false => Err(Error::preflight(format!("git {version} is too old: 2.31 is the oldest that works"))
+            .hint("install a newer git: https://git-scm.com/downloads")),
     }
 }
 
