@@ -3,5 +3,6 @@
 mod git_branch;
 mod git_open;
 mod git_push;
+mod git_rebase;
 mod git_world;
 mod sample;

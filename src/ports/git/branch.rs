@@ -66,9 +66,7 @@ impl Checkout {
         };
         self.check_not_checked_out(branch, &reference).await?;
         let commit = self.commit(tree, parent, overlay.message, overlay.owner).await?;
-        let expected = previous.map_or_else(|| git2::Oid::ZERO_SHA1.to_string(), |tip| tip.to_string());
-        let update = ["update-ref", "-m", "k8tre: overlay", &reference, &commit.to_string(), &expected];
-        expect(self.git().args(update), &format!("cannot move the branch {branch}")).await?;
+        self.move_branch(branch, &reference, previous, commit, "k8tre: overlay").await?;
         Ok(BranchTip { commit, change: if previous.is_some() { Change::Added } else { Change::Created } })
     }
 
@@ -104,8 +102,23 @@ impl Checkout {
         Ok((counts.behind > 0).then_some(BaseMoved { missing: counts.behind, own: counts.ahead }))
     }
 
+    /// Points the branch at another commit, if it still is where it was seen.
+    pub(super) async fn move_branch(
+        &self,
+        branch: &str,
+        reference: &str,
+        from: Option<CommitId>,
+        to: CommitId,
+        why: &str,
+    ) -> Result<()> {
+        let expected = from.map_or_else(|| git2::Oid::ZERO_SHA1.to_string(), |tip| tip.to_string());
+        let update = ["update-ref", "-m", why, reference, &to.to_string(), &expected];
+        expect(self.git().args(update), &format!("cannot move the branch {branch}")).await?;
+        Ok(())
+    }
+
     /// Refuses to move a branch that is checked out: the files there would seem to undo what was added.
-    async fn check_not_checked_out(&self, branch: &str, reference: &str) -> Result<()> {
+    pub(super) async fn check_not_checked_out(&self, branch: &str, reference: &str) -> Result<()> {
         let Some(place) = self.checked_out_at(branch, reference).await? else { return Ok(()) };
         Err(Error::preflight(format!("the branch {branch} is checked out in {place}, so k8tre does not move it")).hint(
             format!(
@@ -261,7 +274,7 @@ fn apply(repository: &git2::Repository, tree: &git2::Tree<'_>, edits: &[Edit<'_>
     update.create_updated(repository, tree).map_err(said).context("cannot write the branch's files")
 }
 
-fn tree_of(repository: &git2::Repository, commit: CommitId) -> Result<git2::Tree<'_>> {
+pub(super) fn tree_of(repository: &git2::Repository, commit: CommitId) -> Result<git2::Tree<'_>> {
     let tree = repository.find_commit(commit.0).and_then(|commit| commit.tree()).map_err(said);
     tree.with_context(|| format!("cannot read commit {}", commit.short()))
 }
