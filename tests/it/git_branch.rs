@@ -244,6 +244,28 @@ async fn commits_are_signed_where_git_commit_signs_and_a_failing_signature_stops
 }
 
 #[tokio::test]
+async fn a_branch_that_moves_meanwhile_is_not_overwritten() {
+    let world = World::new();
+    let checkout = world.checkout("tre");
+    checkout.write_branch(&Wanted::new("a\n").overlay(&checkout)).await.unwrap();
+    // Signing is the moment at which somebody else, here the signing program, moves the branch.
+    let root = world.path("tre");
+    let gpg = world.script(
+        "bin/gpg",
+        &format!(
+            "cat >/dev/null\ngit -C {0} update-ref refs/heads/{BRANCH} main\necho '[GNUPG:] SIG_CREATED D' >&2\n\
+             printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n'",
+            root.display()
+        ),
+    );
+    world.git("tre", &["config", "commit.gpgSign", "true"]);
+    world.git("tre", &["config", "gpg.program", gpg.to_str().unwrap()]);
+    let error = checkout.write_branch(&Wanted::new("b\n").overlay(&checkout)).await.unwrap_err();
+    assert!(error.to_string().contains("cannot move the branch dev/alice"), "{error}");
+    assert_eq!(checkout.tip(BRANCH).unwrap(), Some(checkout.resolve("main").unwrap()));
+}
+
+#[tokio::test]
 async fn a_moved_base_is_reported_and_the_branch_stays() {
     let world = World::new();
     let checkout = world.checkout("tre");

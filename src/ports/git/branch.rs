@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::commit::owner;
-use super::run::expect;
+use super::run::{expect, typed};
 use super::{Checkout, CommitId, Owner, checkout, names, said};
 use crate::error::{Error, Result, ResultExt};
 use crate::text::one_line;
@@ -120,11 +120,9 @@ impl Checkout {
     /// Refuses to move a branch that is checked out: the files there would seem to undo what was added.
     pub(super) async fn check_not_checked_out(&self, branch: &str, reference: &str) -> Result<()> {
         let Some(place) = self.checked_out_at(branch, reference).await? else { return Ok(()) };
-        Err(Error::preflight(format!("the branch {branch} is checked out in {place}, so k8tre does not move it")).hint(
-            format!(
-                "switch that checkout to a commit or another branch, then try again: git -C {place} switch --detach"
-            ),
-        ))
+        let away = typed(place.as_ref(), &["switch", "--detach"]);
+        Err(Error::preflight(format!("the branch {branch} is checked out in {place}, so k8tre does not move it"))
+            .hint(format!("switch that checkout to another branch or to a commit, then try again: {away}")))
     }
 
     /// The work tree in which a branch is checked out, also one without commits yet.

@@ -1,6 +1,6 @@
 //! Where a branch is published: a remote of the user's, or a command that carries git's protocol.
 
-use super::run::{expect, run};
+use super::run::{expect, run, typed};
 use super::{Checkout, CommitId, Owner, branch, names};
 use crate::error::{Error, Result};
 use crate::ports::process::Program;
@@ -43,7 +43,7 @@ impl Checkout {
         }
         let error = Error::usage(format!("{} has no remote {remote}", self.root().display()));
         Err(match remotes.is_empty() {
-            true => error.hint(format!("git -C {} remote add {remote} URL", self.root().display())),
+            true => error.hint(typed(self.root(), &["remote", "add", remote, "URL"])),
             false => error.hint(format!("it has: {}", remotes.join(", "))),
         })
     }

@@ -1,5 +1,6 @@
 //! Runs of the `git` program: in one repository, without prompts, bounded, told in git's own words.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Checkout, redacted};
@@ -26,6 +27,11 @@ pub(super) const NETWORK_LIMIT: Duration = Duration::from_secs(120);
 pub(super) fn program() -> Program {
     let git = Program::new("git").env("GIT_TERMINAL_PROMPT", "0").env("LANGUAGE", "en");
     POINTERS.into_iter().fold(git, Program::env_remove)
+}
+
+/// A git command to paste, that works in a folder from anywhere.
+pub(super) fn typed(folder: &Path, args: &[&str]) -> String {
+    Program::new("git").arg("-C").arg(folder).args(args).shown()
 }
 
 impl Checkout {
