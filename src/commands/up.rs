@@ -133,7 +133,7 @@ pub fn options(run: &RunArgs) -> Options {
 async fn check(app: &App, cx: &Context) -> Result<()> {
     if !cx.spec.sample || sample::is_sample(&cx.spec.repo).await? {
         let checkout = Checkout::open(&cx.spec.repo)?;
-        checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx))?;
+        checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx)).await?;
         checkout.identity().await?;
         cx.overlay().await?.check(&cx.spec)?;
     }

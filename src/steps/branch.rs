@@ -35,7 +35,7 @@ impl Step<Context> for Branch {
         let branch = cx.spec.name.branch();
         let plan = cx.overlay().await?;
         let owner = owner(cx);
-        if checkout.check_branch(&branch, &owner)?.is_none() {
+        if checkout.check_branch(&branch, &owner).await?.is_none() {
             return Ok(State::Absent);
         }
         let message = message(cx);

@@ -32,6 +32,7 @@ impl GitServer {
         let labels = json!({"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "k8tre"});
         let serve = format!(
             "test -d {path} || git init --quiet --bare --initial-branch=main {path}; \
+             git --git-dir={path} config receive.shallowUpdate true; \
              exec git daemon --reuseaddr --base-path={root} --export-all {root}",
             path = transport::repository_path(),
             root = transport::ROOT,

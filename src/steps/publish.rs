@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::ports::git::{Checkout, CommitId, PushTarget};
+use crate::ports::git::{Checkout, Lease, PushTarget};
 use crate::ports::transport;
 use crate::steps::{BRANCH, CLUSTER, GIT_SERVER, PUBLISH, branch};
 
@@ -64,8 +64,8 @@ impl Step<Context> for Publish {
         let tip = branch::tip(cx, &checkout)?;
         // Before the push, so that no look of Argo CD's at the new commit can seem too old.
         let now = Timestamp::now();
-        let known = cx.facts().published.and_then(|commit| commit.parse::<CommitId>().ok());
-        checkout.publish(&target(cx)?, &cx.spec.name.branch(), tip, known).await?;
+        // The server is this environment's alone: whatever it holds, the branch here is what counts.
+        checkout.push(&target(cx)?, &cx.spec.name.branch(), tip, Lease::Any).await?;
         cx.note(|facts| {
             if facts.published.as_deref() != Some(&tip.to_string()) || facts.published_at.is_none() {
                 facts.published_at = Some(now);

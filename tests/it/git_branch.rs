@@ -142,7 +142,7 @@ async fn modes_stay_and_line_endings_are_those_of_the_text() {
 #[tokio::test]
 async fn branches_that_are_not_k8tres_or_block_its_name_are_refused() {
     for (make, said) in [
-        (&["branch", BRANCH][..], "the branch dev/alice exists and is not k8tre's"),
+        (&["branch", BRANCH][..], "the branch dev/alice exists here and is not this environment's"),
         (&["branch", "dev"][..], "there is a branch dev"),
         (&["branch", "dev/alice/x"][..], "there is a branch dev/alice/x"),
     ] {
@@ -241,6 +241,28 @@ async fn commits_are_signed_where_git_commit_signs_and_a_failing_signature_stops
     assert_eq!(error.kind(), Kind::Preflight);
     assert!(format!("{error:?}").contains("cannot make a signed commit"), "{error:?}");
     assert_eq!(checkout.tip(BRANCH).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_branch_that_moves_meanwhile_is_not_overwritten() {
+    let world = World::new();
+    let checkout = world.checkout("tre");
+    checkout.write_branch(&Wanted::new("a\n").overlay(&checkout)).await.unwrap();
+    // Signing is the moment at which somebody else, here the signing program, moves the branch.
+    let root = world.path("tre");
+    let gpg = world.script(
+        "bin/gpg",
+        &format!(
+            "cat >/dev/null\ngit -C {0} update-ref refs/heads/{BRANCH} main\necho '[GNUPG:] SIG_CREATED D' >&2\n\
+             printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n'",
+            root.display()
+        ),
+    );
+    world.git("tre", &["config", "commit.gpgSign", "true"]);
+    world.git("tre", &["config", "gpg.program", gpg.to_str().unwrap()]);
+    let error = checkout.write_branch(&Wanted::new("b\n").overlay(&checkout)).await.unwrap_err();
+    assert!(error.to_string().contains("cannot move the branch dev/alice"), "{error}");
+    assert_eq!(checkout.tip(BRANCH).unwrap(), Some(checkout.resolve("main").unwrap()));
 }
 
 #[tokio::test]

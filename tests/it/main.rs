@@ -8,6 +8,7 @@ mod fetch;
 mod git_branch;
 mod git_open;
 mod git_push;
+mod git_rebase;
 mod git_world;
 mod journal;
 mod kind;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::commit::owner;
-use super::run::expect;
+use super::run::{expect, typed};
 use super::{Checkout, CommitId, Owner, checkout, names, said};
 use crate::error::{Error, Result, ResultExt};
+use crate::text::one_line;
 
 /// What the branch of an environment has to hold.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +53,7 @@ impl Checkout {
     /// Makes the branch hold the overlay: creates it on the base, or adds one commit if a file differs.
     pub async fn write_branch(&self, overlay: &Overlay<'_>) -> Result<BranchTip> {
         let (branch, reference) = (overlay.branch, names::branch_ref(overlay.branch)?);
-        let previous = self.check_branch(branch, overlay.owner)?;
+        let previous = self.check_branch(branch, overlay.owner).await?;
         let parent = previous.unwrap_or(overlay.base);
         let tree = {
             let repository = self.repository()?;
@@ -65,9 +66,7 @@ impl Checkout {
         };
         self.check_not_checked_out(branch, &reference).await?;
         let commit = self.commit(tree, parent, overlay.message, overlay.owner).await?;
-        let expected = previous.map_or_else(|| git2::Oid::ZERO_SHA1.to_string(), |tip| tip.to_string());
-        let update = ["update-ref", "-m", "k8tre: overlay", &reference, &commit.to_string(), &expected];
-        expect(self.git().args(update), &format!("cannot move the branch {branch}")).await?;
+        self.move_branch(branch, &reference, previous, commit, "k8tre: overlay").await?;
         Ok(BranchTip { commit, change: if previous.is_some() { Change::Added } else { Change::Created } })
     }
 
@@ -80,24 +79,20 @@ impl Checkout {
     }
 
     /// The branch's tip, if it is there; refuses a branch that k8tre may not write to.
-    pub fn check_branch(&self, branch: &str, owned_by: &Owner) -> Result<Option<CommitId>> {
+    pub async fn check_branch(&self, branch: &str, owned_by: &Owner) -> Result<Option<CommitId>> {
         let reference = names::branch_ref(branch)?;
+        let email = self.identity().await?.email;
         let repository = self.repository()?;
         let Some(tip) = checkout::tip(&repository, &reference)? else {
             check_room(&repository, branch, &reference)?;
             return Ok(None);
         };
-        if carries_overlay(&repository, tip, owned_by)? {
+        if carries_overlay(&repository, tip, owned_by, &email)? {
             return Ok(Some(tip));
         }
-        let commit = repository.find_commit(tip.0).map_err(said)?;
-        let subject = crate::text::one_line(commit.summary().ok().flatten().unwrap_or_default(), 60);
-        Err(Error::preflight(format!(
-            "the branch {branch} exists and is not k8tre's: its tip is {} \"{subject}\"",
-            tip.short()
-        ))
-        .hint(format!("to keep it, rename it: git branch -m {branch} {branch}-kept"))
-        .hint("or use another environment name: --name NAME"))
+        Err(not_ours(&repository, branch, tip, "here")
+            .hint(format!("to keep it, rename it: git branch -m {branch} {branch}-kept"))
+            .hint("or use another environment name: --name NAME"))
     }
 
     /// Whether the base has gone on since the branch left it.
@@ -107,14 +102,27 @@ impl Checkout {
         Ok((counts.behind > 0).then_some(BaseMoved { missing: counts.behind, own: counts.ahead }))
     }
 
+    /// Points the branch at another commit, if it still is where it was seen.
+    pub(super) async fn move_branch(
+        &self,
+        branch: &str,
+        reference: &str,
+        from: Option<CommitId>,
+        to: CommitId,
+        why: &str,
+    ) -> Result<()> {
+        let expected = from.map_or_else(|| git2::Oid::ZERO_SHA1.to_string(), |tip| tip.to_string());
+        let update = ["update-ref", "-m", why, reference, &to.to_string(), &expected];
+        expect(self.git().args(update), &format!("cannot move the branch {branch}")).await?;
+        Ok(())
+    }
+
     /// Refuses to move a branch that is checked out: the files there would seem to undo what was added.
-    async fn check_not_checked_out(&self, branch: &str, reference: &str) -> Result<()> {
+    pub(super) async fn check_not_checked_out(&self, branch: &str, reference: &str) -> Result<()> {
         let Some(place) = self.checked_out_at(branch, reference).await? else { return Ok(()) };
-        Err(Error::preflight(format!("the branch {branch} is checked out in {place}, so k8tre does not move it")).hint(
-            format!(
-                "switch that checkout to a commit or another branch, then try again: git -C {place} switch --detach"
-            ),
-        ))
+        let away = typed(place.as_ref(), &["switch", "--detach"]);
+        Err(Error::preflight(format!("the branch {branch} is checked out in {place}, so k8tre does not move it"))
+            .hint(format!("switch that checkout to another branch or to a commit, then try again: {away}")))
     }
 
     /// The work tree in which a branch is checked out, also one without commits yet.
@@ -149,9 +157,27 @@ fn check_room(repository: &git2::Repository, branch: &str, reference: &str) -> R
     }
 }
 
-/// Whether k8tre wrote to the branch for an environment of this name: the trailer is on the tip or below,
-/// where developers' own commits came on top.
-fn carries_overlay(repository: &git2::Repository, tip: CommitId, owned_by: &Owner) -> Result<bool> {
+/// What a branch is that k8tre did not make.
+pub(super) fn not_ours(repository: &git2::Repository, branch: &str, tip: CommitId, place: &str) -> Error {
+    let commit = repository.find_commit(tip.0);
+    let subject = commit.as_ref().ok().and_then(|commit| commit.summary().ok().flatten()).unwrap_or_default();
+    let author = commit.as_ref().ok().and_then(|commit| commit.author().name().ok().map(str::to_owned));
+    Error::preflight(format!(
+        "the branch {branch} exists {place} and is not this environment's: its tip is {} \"{}\" by {}",
+        tip.short(),
+        one_line(subject, 60),
+        one_line(&author.unwrap_or_default(), 40)
+    ))
+}
+
+/// Whether k8tre wrote to the branch for this environment, or for an earlier one of the same name and
+/// person. The commit is the tip or below it, where the developer's own commits came on top.
+pub(super) fn carries_overlay(
+    repository: &git2::Repository,
+    tip: CommitId,
+    owned_by: &Owner,
+    email: &str,
+) -> Result<bool> {
     /// A developer's branch lives for days; far more commits than that are another branch's history.
     const DEEPEST: usize = 2000;
     let mut walk = repository.revwalk().map_err(said)?;
@@ -159,7 +185,9 @@ fn carries_overlay(repository: &git2::Repository, tip: CommitId, owned_by: &Owne
     for id in walk.take(DEEPEST) {
         // Where a shallow clone ends there is nothing more to be read.
         let Ok(id) = id else { return Ok(false) };
-        if owner(repository, id)?.is_some_and(|owner| owner.name == owned_by.name) {
+        let Some(owner) = owner(repository, id)? else { continue };
+        let by_same_person = || repository.find_commit(id).is_ok_and(|commit| commit.author().email() == Ok(email));
+        if owner.id == owned_by.id || (owner.name == owned_by.name && by_same_person()) {
             return Ok(true);
         }
     }
@@ -244,7 +272,7 @@ fn apply(repository: &git2::Repository, tree: &git2::Tree<'_>, edits: &[Edit<'_>
     update.create_updated(repository, tree).map_err(said).context("cannot write the branch's files")
 }
 
-fn tree_of(repository: &git2::Repository, commit: CommitId) -> Result<git2::Tree<'_>> {
+pub(super) fn tree_of(repository: &git2::Repository, commit: CommitId) -> Result<git2::Tree<'_>> {
     let tree = repository.find_commit(commit.0).and_then(|commit| commit.tree()).map_err(said);
     tree.with_context(|| format!("cannot read commit {}", commit.short()))
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::run::{expect, run};
+use super::run::{expect, run, typed};
 use super::{CommitId, names, redacted, said};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::names::{EnvName, slug};
@@ -50,9 +50,10 @@ impl Checkout {
         }
         let path = path.canonicalize().with_context(|| format!("cannot open {}", path.display()))?;
         let repository = git2::Repository::discover(&path).map_err(|error| unusable(&path, &error))?;
-        let Some(root) = repository.workdir().map(Path::to_owned) else {
+        // Without the slash that libgit2 puts at the end.
+        let Some(root) = repository.workdir().map(|root| root.components().collect()) else {
             return Err(refused("is a bare repository: it has no work tree to edit")
-                .hint(format!("clone it and name the clone: git clone {} tre", path.display())));
+                .hint("clone it and name the clone: git clone URL FOLDER, then --repo FOLDER"));
         };
         if let Some(remote) = promisor(&repository) {
             return Err(partial(&path, &remote));
@@ -60,7 +61,8 @@ impl Checkout {
         let checkout = Checkout { root, folder: repository.path().to_owned(), variables: Vec::new() };
         if checkout.branches()?.is_empty() && repository.head().is_err() {
             return Err(refused("is a repository without commits")
-                .hint(format!("git -C {} add --all && git commit", checkout.root.display())));
+                .hint(typed(&checkout.root, &["add", "--all"]))
+                .hint(typed(&checkout.root, &["commit"])));
         }
         Ok(checkout)
     }
@@ -106,7 +108,7 @@ impl Checkout {
         let error = Error::usage(format!("there is no branch {branch} in {}", self.root.display()));
         let near = near(branch, self.branches()?);
         Err(match near.is_empty() {
-            true => error.hint(format!("git -C {} branch --all", self.root.display())),
+            true => error.hint(typed(&self.root, &["branch", "--all"])),
             false => error.hint(format!("similar: {}", near.join(", "))),
         })
     }
@@ -240,14 +242,13 @@ fn promisor(repository: &git2::Repository) -> Option<String> {
 
 /// git would fetch what is missing in the middle of reading; libgit2 does not.
 fn partial(path: &Path, remote: &str) -> Error {
-    let git = format!("git -C {}", path.display());
+    let fetch = typed(path, &["fetch", "--refetch", "--no-filter", remote]);
+    let forget = typed(path, &["config", "--unset", &format!("remote.{remote}.promisor")]);
     Error::usage(format!(
         "{} is a partial clone (git clone --filter): files of other branches are missing in it",
         path.display()
     ))
-    .hint(format!(
-        "to complete it: {git} fetch --refetch --no-filter {remote} && {git} config --unset remote.{remote}.promisor"
-    ))
+    .hint(format!("to complete it: {fetch} && {forget}"))
     .hint("or name a full clone: git clone URL FOLDER, then --repo FOLDER")
 }
 
@@ -259,10 +260,11 @@ fn unusable(path: &Path, error: &git2::Error) -> Error {
         (git2::ErrorCode::NotFound, _) => Error::usage(format!("{shown} is not in a git repository"))
             .hint("name a clone of a TRE repository: --repo PATH; or try the sample: k8tre dev up --sample"),
         (git2::ErrorCode::Owner, _) => {
+            let root = path.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(path);
+            let trust = ["config", "--global", "--add", "safe.directory", &root.to_string_lossy()];
             Error::usage(format!("{shown} belongs to another user, so git does not trust it"))
-                .hint(format!("if you trust its owner: git config --global --add safe.directory {shown}"))
+                .hint(format!("if you trust its owner: {}", typed(root, &trust)))
         }
-        (_, Some("partialclone")) => partial(path, "origin"),
         (_, Some(extension)) => Error::usage(format!("{shown} uses {extension}, a git feature that k8tre cannot read"))
             .hint("name an ordinary clone: git clone URL FOLDER, then --repo FOLDER"),
         _ => Error::usage(redacted(error.message())).context(format!("cannot open the repository of {shown}")),

@@ -54,10 +54,22 @@ impl Checkout {
             return Err(Error::failed(format!("\"{}\" cannot be the id of an environment", owner.id.escape_debug())));
         }
         self.identity().await?;
+        let message = format!("{}\n\n{TRAILER}: {owner}\n", message.trim_end());
+        self.commit_as(tree, parent, &message, &[]).await
+    }
+
+    /// Makes a commit object with variables that say who its author is, when that is not the user.
+    pub(super) async fn commit_as(
+        &self,
+        tree: git2::Oid,
+        parent: CommitId,
+        message: &str,
+        author: &[(&str, String)],
+    ) -> Result<CommitId> {
         let signed = self.switched_on("commit.gpgSign").await?;
         let git = self.git().args(["commit-tree", "-p", &parent.to_string()]);
+        let git = author.iter().fold(git, |git, (name, value)| git.env(name, value));
         let git = if signed { git.arg("-S") } else { git };
-        let message = format!("{}\n\n{TRAILER}: {owner}\n", message.trim_end());
         let git = git.args(["-F", "-", &tree.to_string()]).stdin(message).limit(NETWORK_LIMIT);
         let what = if signed { "cannot make a signed commit" } else { "cannot make a commit" };
         let output = expect(git, what).await.map_err(|error| match signed {

@@ -45,7 +45,14 @@ impl Checkout {
         Ok(place.map(|place| format!("is checked out in {place}")))
     }
 
-    fn reason_to_keep(&self, branch: &str, reference: &str, tip: CommitId, owned_by: &Owner) -> Result<Option<String>> {
+    /// Why a branch with this tip must not be deleted.
+    pub(super) fn reason_to_keep(
+        &self,
+        branch: &str,
+        reference: &str,
+        tip: CommitId,
+        owned_by: &Owner,
+    ) -> Result<Option<String>> {
         let repository = self.repository()?;
         match owner(&repository, tip.0)? {
             None => return Ok(Some(format!("has a tip that k8tre did not make, {}", described(&repository, tip.0)))),

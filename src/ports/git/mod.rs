@@ -11,6 +11,7 @@ mod create;
 mod delete;
 mod names;
 mod publish;
+mod rebase;
 mod redact;
 mod remote;
 mod run;
@@ -26,9 +27,11 @@ pub use checkout::{AheadBehind, Checkout, DirtySummary, Identity};
 pub use commit::Owner;
 pub use create::{CreatedAs, create_repository};
 pub use delete::Removal;
-pub use publish::{Lease, Pushed, RemoteRemoval};
+pub use publish::{Lease, Pushed};
+pub use rebase::Rebased;
 pub use redact::redacted;
 pub use remote::PushTarget;
+pub use run::check_version;
 pub use tree::CommitTree;
 
 /// The name of a commit.

@@ -1,7 +1,7 @@
 //! Pushing: with a lease on what was seen there, told in the server's words, and looked at afterwards.
 
 use super::run::{failure, run};
-use super::{Checkout, CommitId, PushTarget, names, redacted};
+use super::{Checkout, CommitId, Owner, PushTarget, Removal, names, redacted, said};
 use crate::error::{Error, Result};
 use crate::ports::process::{Output, Program};
 
@@ -24,33 +24,24 @@ pub struct Pushed {
     pub changed: bool,
 }
 
-/// What became of a remote's branch that was to be removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RemoteRemoval {
-    Absent,
-    Deleted,
-    /// It is no longer what it was; this is what it is now.
-    Moved(CommitId),
-}
-
 impl Checkout {
-    /// Publishes a commit as a branch, never over commits that it does not contain. `known` is a commit
-    /// of ours that may be replaced, as after a rebase.
+    /// Publishes a commit as the environment's branch, never over commits that it does not contain. `known`
+    /// is a commit of ours that may be replaced, as after a rebase.
     pub async fn publish(
         &self,
         target: &PushTarget,
         branch: &str,
         commit: CommitId,
+        owned_by: &Owner,
         known: Option<CommitId>,
     ) -> Result<Pushed> {
-        let Some(tip) = self.remote_tip(target, branch).await? else {
+        let Some(tip) = self.check_remote_branch(target, branch, owned_by).await? else {
             return self.push(target, branch, commit, Lease::Absent).await;
         };
         if tip == commit {
             return Ok(Pushed { commit, changed: false });
         }
-        // An unknown commit is one that somebody else pushed.
-        let contained = self.repository()?.graph_descendant_of(commit.0, tip.0).unwrap_or(false);
+        let contained = self.repository()?.graph_descendant_of(commit.0, tip.0).map_err(said)?;
         if contained || known == Some(tip) {
             return self.push(target, branch, commit, Lease::At(tip)).await;
         }
@@ -79,24 +70,18 @@ impl Checkout {
         Ok(Pushed { commit, changed: result != '=' })
     }
 
-    /// Deletes a remote's branch if it is still at the commit that was last seen there.
-    pub async fn delete_remote_branch(
-        &self,
-        target: &PushTarget,
-        branch: &str,
-        expected: CommitId,
-    ) -> Result<RemoteRemoval> {
+    /// Deletes a remote's branch whose tip k8tre made for this environment, unless that would lose a commit of the developer's.
+    pub async fn delete_remote_branch(&self, target: &PushTarget, branch: &str, owned_by: &Owner) -> Result<Removal> {
         let reference = names::branch_ref(branch)?;
-        match self.remote_tip(target, branch).await? {
-            None => return Ok(RemoteRemoval::Absent),
-            Some(tip) if tip != expected => return Ok(RemoteRemoval::Moved(tip)),
-            Some(_) => {}
+        let Some(tip) = self.fetch(target, branch).await? else { return Ok(Removal::Absent) };
+        if let Some(reason) = self.reason_to_keep(branch, &reference, tip, owned_by)? {
+            return Ok(Removal::Kept(reason));
         }
-        let output = self.push_refspec(target, &reference, &format!(":{reference}"), Lease::At(expected)).await?;
+        let output = self.push_refspec(target, &reference, &format!(":{reference}"), Lease::At(tip)).await?;
         judged(target, branch, &output, &format!("cannot delete {branch} on {}", target.shown()))?;
         match self.remote_tip(target, branch).await? {
-            None => Ok(RemoteRemoval::Deleted),
-            Some(tip) => Ok(RemoteRemoval::Moved(tip)),
+            None => Ok(Removal::Deleted(tip)),
+            Some(now) => Ok(Removal::Kept(format!("was deleted, but is there again at {}", now.short()))),
         }
     }
 
@@ -115,7 +100,12 @@ impl Checkout {
             Lease::At(commit) => git.arg(format!("--force-with-lease={reference}:{commit}")),
             Lease::Any => git.arg("--force"),
         };
-        run(git.args(["--", target.argument(), refspec])).await
+        run(git.args(["--", target.argument(), refspec])).await.map_err(|error| {
+            error.context(format!("cannot push to {}", target.shown())).hint(format!(
+                "a hook, a login window or the network may be in the way; look by hand: git push {} {refspec}",
+                target.shown()
+            ))
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where a branch is published: a remote of the user's, or a command that carries git's protocol.
 
-use super::run::{expect, run};
-use super::{Checkout, CommitId, names};
+use super::run::{expect, run, typed};
+use super::{Checkout, CommitId, Owner, branch, names};
 use crate::error::{Error, Result};
 use crate::ports::process::Program;
 
@@ -43,7 +43,7 @@ impl Checkout {
         }
         let error = Error::usage(format!("{} has no remote {remote}", self.root().display()));
         Err(match remotes.is_empty() {
-            true => error.hint(format!("git -C {} remote add {remote} URL", self.root().display())),
+            true => error.hint(typed(self.root(), &["remote", "add", remote, "URL"])),
             false => error.hint(format!("it has: {}", remotes.join(", "))),
         })
     }
@@ -65,43 +65,99 @@ impl Checkout {
     /// The commit that a branch has at the place where pushes go, asked for there.
     pub async fn remote_tip(&self, target: &PushTarget, branch: &str) -> Result<Option<CommitId>> {
         let reference = names::branch_ref(branch)?;
-        let mut git = self.git_for(target).await?;
-        let mut place = target.argument();
-        if let PushTarget::Remote(name) = target {
-            let addresses = |which: &[&str]| run(self.git().args(["remote", "get-url"]).args(which).arg(name));
-            let (fetched, pushed) = tokio::try_join!(addresses(&[]), addresses(&["--push"]))?;
-            if fetched.text() != pushed.text() {
-                // An address can carry a password, and other users can read a command line: it goes by environment.
-                place = "k8tre-push-address";
-                git = git.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", format!("remote.{place}.url"));
-                git = git.env("GIT_CONFIG_VALUE_0", pushed.text());
-            }
+        let listed = self.listed(target, branch, &[&reference]).await?;
+        Ok(listed.into_iter().find(|(_, name)| *name == reference).map(|(id, _)| id))
+    }
+
+    /// The tip of a remote's branch, if it is there; refuses a branch that k8tre may not write to, and a
+    /// remote that has no room for it.
+    pub async fn check_remote_branch(
+        &self,
+        target: &PushTarget,
+        branch: &str,
+        owned_by: &Owner,
+    ) -> Result<Option<CommitId>> {
+        let reference = names::branch_ref(branch)?;
+        let above: Vec<String> = branch.match_indices('/').map(|(slash, _)| branch[..slash].to_owned()).collect();
+        let mut patterns: Vec<String> = above.iter().map(|name| format!("refs/heads/{name}")).collect();
+        patterns.extend([format!("{reference}/*"), reference.clone()]);
+        let listed = self.listed(target, branch, &patterns).await?;
+        // A pattern also matches longer names that end alike.
+        let blocks = |name: &str| {
+            let name = name.strip_prefix("refs/heads/")?;
+            let blocking = above.iter().any(|above| above == name) || name.starts_with(&format!("{branch}/"));
+            blocking.then(|| name.to_owned())
+        };
+        if let Some(blocker) = listed.iter().find_map(|(_, name)| blocks(name)) {
+            return Err(Error::preflight(format!(
+                "{} cannot take the branch {branch}: git keeps branches as paths, and there is a branch {blocker} there",
+                target.shown()
+            ))
+            .hint("use the git server in the cluster: --source cluster; or rename that branch"));
         }
-        let what = format!("cannot ask {} for the branch {branch}", target.shown());
-        let output = expect(git.args(["ls-remote", "--", place, &reference]), &what).await?;
-        let text = output.text();
-        // The pattern also matches longer names that end alike.
-        let line = text.lines().filter_map(|line| line.split_once('\t')).find(|(_, name)| *name == reference);
-        line.map(|(id, _)| id.parse()).transpose()
+        let Some((tip, _)) = listed.into_iter().find(|(_, name)| *name == reference) else { return Ok(None) };
+        self.bring(target, branch, tip).await?;
+        let email = self.identity().await?.email;
+        let repository = self.repository()?;
+        if branch::carries_overlay(&repository, tip, owned_by, &email)? {
+            return Ok(Some(tip));
+        }
+        Err(branch::not_ours(&repository, branch, tip, &format!("on {}", target.shown()))
+            .hint("use another environment name: --name NAME"))
     }
 
     /// Brings the commit of a remote's branch here, without changing a branch of yours.
     pub async fn fetch(&self, target: &PushTarget, branch: &str) -> Result<Option<CommitId>> {
-        let reference = names::branch_ref(branch)?;
-        let Some(tip) = self.remote_tip(target, branch).await? else { return Ok(None) };
-        if self.repository()?.find_commit(tip.0).is_ok() {
-            return Ok(Some(tip));
+        let tip = self.remote_tip(target, branch).await?;
+        if let Some(tip) = tip {
+            self.bring(target, branch, tip).await?;
         }
-        let quietly = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-recurse-submodules",
-            "--no-auto-maintenance",
-        ];
-        let git = self.git_for(target).await?.args(quietly).args(["--", target.argument(), &reference]);
+        Ok(tip)
+    }
+
+    async fn bring(&self, target: &PushTarget, branch: &str, tip: CommitId) -> Result<()> {
+        if self.repository()?.find_commit(tip.0).is_ok() {
+            return Ok(());
+        }
+        let reference = names::branch_ref(branch)?;
+        let quietly = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
+        let (git, place) = self.at_push_address(target).await?;
+        let git = git.args(quietly).args(["--no-auto-maintenance", "--", &place, &reference]);
         expect(git, &format!("cannot fetch the branch {branch} from {}", target.shown())).await?;
-        Ok(Some(tip))
+        Ok(())
+    }
+
+    async fn listed<S: AsRef<str>>(
+        &self,
+        target: &PushTarget,
+        branch: &str,
+        patterns: &[S],
+    ) -> Result<Vec<(CommitId, String)>> {
+        let (git, place) = self.at_push_address(target).await?;
+        let git = git.args(["ls-remote", "--", &place]).args(patterns.iter().map(AsRef::as_ref));
+        let what = format!("cannot ask {} for the branch {branch}", target.shown());
+        let text = expect(git, &what).await?.text();
+        let lines = text.lines().filter_map(|line| line.split_once('\t'));
+        lines.map(|(id, name)| Ok((id.parse()?, name.to_owned()))).collect()
+    }
+
+    /// A run of git for reading, and the name under which it knows the place where pushes go.
+    async fn at_push_address(&self, target: &PushTarget) -> Result<(Program, String)> {
+        const PUSH_ADDRESS: &str = "k8tre-push-address";
+        let git = self.git_for(target).await?;
+        let PushTarget::Remote(name) = target else { return Ok((git, target.argument().to_owned())) };
+        let addresses = |which: &[&str]| run(self.git().args(["remote", "get-url"]).args(which).arg(name));
+        let (fetched, pushed) = tokio::try_join!(addresses(&[]), addresses(&["--push"]))?;
+        if fetched.text() == pushed.text() {
+            return Ok((git, name.clone()));
+        }
+        // An address can carry a password, and others can read a command line: it goes by environment, after
+        // what the user has there.
+        let count = self.variable("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0_u32);
+        let git = git
+            .env("GIT_CONFIG_COUNT", (count + 1).to_string())
+            .env(format!("GIT_CONFIG_KEY_{count}"), format!("remote.{PUSH_ADDRESS}.url"))
+            .env(format!("GIT_CONFIG_VALUE_{count}"), pushed.text().lines().next().unwrap_or_default());
+        Ok((git, PUSH_ADDRESS.to_owned()))
     }
 }

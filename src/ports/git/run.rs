@@ -1,5 +1,6 @@
 //! Runs of the `git` program: in one repository, without prompts, bounded, told in git's own words.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Checkout, redacted};
@@ -26,6 +27,11 @@ pub(super) const NETWORK_LIMIT: Duration = Duration::from_secs(120);
 pub(super) fn program() -> Program {
     let git = Program::new("git").env("GIT_TERMINAL_PROMPT", "0").env("LANGUAGE", "en");
     POINTERS.into_iter().fold(git, Program::env_remove)
+}
+
+/// A git command to paste, that works in a folder from anywhere.
+pub(super) fn typed(folder: &Path, args: &[&str]) -> String {
+    Program::new("git").arg("-C").arg(folder).args(args).shown()
 }
 
 impl Checkout {
@@ -66,9 +72,26 @@ impl Checkout {
         Ok(output.success() && output.text() == "true")
     }
 
-    fn variable(&self, name: &str) -> Option<String> {
+    /// A variable as git sees it.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
         own.or_else(|| environment::var(name))
+    }
+}
+
+/// The installed git's version; refuses one that lacks what is used here (settings by environment, 2.31).
+pub async fn check_version() -> Result<semver::Version> {
+    let text = expect(program().arg("--version"), "cannot run git").await?.text();
+    let numbers: Vec<u64> =
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).take(3).collect();
+    let [major, minor, rest @ ..] = &numbers[..] else {
+        return Err(Error::failed(format!("git gives no version: {}", crate::text::one_line(&text, 60))));
+    };
+    let version = semver::Version::new(*major, *minor, rest.first().copied().unwrap_or(0));
+    match version >= semver::Version::new(2, 31, 0) {
+        true => Ok(version),
+        false => Err(Error::preflight(format!("git {version} is too old: 2.31 is the oldest that works"))
+            .hint("install a newer git: https://git-scm.com/downloads")),
     }
 }
 

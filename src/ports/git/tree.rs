@@ -20,15 +20,20 @@ pub struct CommitTree {
 }
 
 impl Checkout {
-    /// The files of a commit. Submodules are left out, as they are another repository's.
+    /// The files of a commit. Submodules are left out, as they are another repository's, and so are links
+    /// that lead to no file in it.
     pub fn tree(&self, commit: CommitId) -> Result<CommitTree> {
         let repository = self.repository()?;
         let entries = entries(&repository, commit).with_context(|| format!("cannot read commit {}", commit.short()))?;
-        Ok(CommitTree { paths: entries.keys().cloned().collect(), entries, repository: Mutex::new(repository) })
+        let is_file = |path: &&String| resolved(&repository, &entries, path).is_ok_and(|blob| blob.is_some());
+        let paths = entries.keys().filter(is_file).cloned().collect();
+        Ok(CommitTree { paths, entries, repository: Mutex::new(repository) })
     }
 }
 
-fn entries(repository: &git2::Repository, commit: CommitId) -> Result<BTreeMap<String, (git2::Oid, i32)>> {
+type Entries = BTreeMap<String, (git2::Oid, i32)>;
+
+fn entries(repository: &git2::Repository, commit: CommitId) -> Result<Entries> {
     let tree = repository.find_commit(commit.0).and_then(|commit| commit.tree()).map_err(said)?;
     let mut entries = BTreeMap::new();
     tree.walk(git2::TreeWalkMode::PreOrder, |folder, entry| {
@@ -50,25 +55,32 @@ impl Tree for CommitTree {
 
     fn read(&self, path: &str) -> Result<Vec<u8>> {
         let repository = self.repository.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut at = path.to_owned();
-        // As many symbolic links as Linux follows.
-        for _ in 0..40 {
-            let (id, mode) = *self.entries.get(&at).ok_or_else(|| match at == path {
-                true => Error::not_found(format!("there is no file {path}")),
-                false => Error::not_found(format!("{path} is a link to {at}, which is not in the repository")),
-            })?;
-            let blob = repository.find_blob(id).map_err(said).with_context(|| format!("cannot read {path}"))?;
-            if blob.size() > LARGEST_FILE {
-                return Err(Error::failed(format!("{path} has {} MiB, which is no manifest", blob.size() >> 20)));
-            }
-            if mode != SYMLINK {
-                return Ok(blob.content().to_vec());
-            }
-            at = linked(&at, &String::from_utf8_lossy(blob.content()))
-                .ok_or_else(|| Error::failed(format!("{path} is a link that leads out of the repository")))?;
+        let id = resolved(&repository, &self.entries, path).with_context(|| format!("cannot read {path}"))?;
+        let id = id.ok_or_else(|| Error::not_found(format!("there is no file {path}")))?;
+        let blob = repository.find_blob(id).map_err(said).with_context(|| format!("cannot read {path}"))?;
+        if blob.size() > LARGEST_FILE {
+            return Err(Error::failed(format!("{path} has {} MiB, which is no manifest", blob.size() >> 20)));
         }
-        Err(Error::failed(format!("{path} is a link that leads in a circle")))
+        Ok(blob.content().to_vec())
     }
+}
+
+/// The file at a path, through links inside the repository; none when there is no file.
+fn resolved(repository: &git2::Repository, entries: &Entries, path: &str) -> Result<Option<git2::Oid>> {
+    let mut at = path.to_owned();
+    // As many links in a row as Linux follows.
+    for _ in 0..40 {
+        let Some((id, mode)) = entries.get(&at) else { return Ok(None) };
+        if *mode != SYMLINK {
+            return Ok(Some(*id));
+        }
+        let target = repository.find_blob(*id).map_err(said)?;
+        match linked(&at, &String::from_utf8_lossy(target.content())) {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
 }
 
 /// The path that a link at `path` points to; none when it leads out of the repository.
