@@ -1,24 +1,101 @@
-//! provisional
+//! An environment's overlay: the pure parts in `gitops`, put together with the repository and the spec.
+
 use std::collections::BTreeMap;
-use crate::error::Result;
+
+use serde_json::Value;
+
+use crate::context::IN_CLUSTER;
+use crate::error::{Error, Result};
+use crate::gitops::environment::env_kustomization;
+use crate::gitops::overlay::{OverlaySpec, app_of, overlay, predict_overlay};
+use crate::gitops::predict::Prediction;
+use crate::gitops::preset::Preset;
+use crate::gitops::repository::Repository;
+use crate::gitops::tree::Tree;
 use crate::ports::git::{Checkout, CommitId};
 use crate::spec::Spec;
-pub struct P { pub applications: Vec<A> }
-pub struct A { pub name: String }
+use crate::steps::git_server;
+
 pub struct EnvironmentOverlay {
+    /// Where a new branch starts.
     pub base: CommitId,
     pub files: BTreeMap<String, String>,
-    pub seeds: BTreeMap<String, String>,
+    /// Env folders of apps that are switched off now, as k8tre once made them.
     pub remove: Vec<String>,
-    pub root_application: serde_json::Value,
-    pub prediction: P,
+    pub root_application: Value,
+    /// What Argo CD will make of the branch.
+    pub prediction: Prediction,
+    pub preset: Option<Preset>,
 }
+
 impl EnvironmentOverlay {
-    pub fn of(spec: &Spec, _base: Option<&str>) -> Result<Self> {
+    /// Reads the branch if it is there, since the developer's changes are on it, else the base.
+    pub fn of(spec: &Spec, cluster_name: &str) -> Result<EnvironmentOverlay> {
         let checkout = Checkout::open(&spec.repo)?;
-        Ok(EnvironmentOverlay { base: checkout.resolve(&spec.base)?, files: BTreeMap::from([("overlays/x".into(), "x".into())]), seeds: BTreeMap::new(), remove: vec![],
-            root_application: serde_json::json!({"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":spec.name.root_application(),"namespace":"argocd"},"spec":{"project":"default","source":{"repoURL":crate::steps::git_server::url(),"targetRevision":spec.name.branch(),"path":"apps/identity/envs/dev"},"destination":{"server":"https://kubernetes.default.svc","namespace":"identity"},"syncPolicy":{"automated":{"prune":true,"selfHeal":true},"syncOptions":["CreateNamespace=true"]}}}),
-            prediction: P { applications: vec![] } })
+        let base = checkout.resolve(&spec.base)?;
+        let commit = checkout.tip(&spec.name.branch())?.unwrap_or(base);
+        let tree = checkout.tree(commit)?;
+        let repository = Repository::read(&tree)?;
+        let preset = Preset::recognise(&repository, &tree);
+        let wanted = overlay_spec(spec, cluster_name, preset.clone());
+        let made = overlay(&repository, &tree, &wanted)?;
+        let prediction = predict_overlay(&made, &tree, &wanted)?;
+        Ok(EnvironmentOverlay {
+            base,
+            remove: switched_off(spec, &tree)?,
+            files: made.files,
+            root_application: made.root_application,
+            prediction,
+            preset,
+        })
     }
-    pub fn check(&self, _spec: &Spec) -> Result<()> { Ok(()) }
+
+    /// An environment in which nothing would run is a mistake, not a success.
+    pub fn check(&self, spec: &Spec) -> Result<()> {
+        if !self.prediction.applications.is_empty() {
+            return Ok(());
+        }
+        let reasons: Vec<String> =
+            self.prediction.excluded.iter().map(|set| format!("{}: {}", set.application_set, set.reason)).collect();
+        Err(Error::usage("with these labels and choices the repository's ApplicationSets make no Application")
+            .detail(reasons.join("\n"))
+            .hint(format!("see why: k8tre dev preview {}", spec.name))
+            .hint("labels are given as --vendor, --domain and --label KEY=VALUE"))
+    }
+}
+
+fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<Preset>) -> OverlaySpec {
+    OverlaySpec {
+        base_env: spec.base_environment.clone(),
+        repo_url: git_server::url(),
+        revision: spec.name.branch(),
+        server: IN_CLUSTER.into(),
+        cluster: cluster_name.into(),
+        labels: spec.cluster_labels(),
+        only: spec.only.iter().cloned().collect(),
+        skip: spec.skip.iter().cloned().collect(),
+        preset,
+        name: spec.name.clone(),
+    }
+}
+
+/// Env folders of this environment whose app `--skip` or `--only` has switched off. One that the
+/// developer changed is not removed behind their back.
+fn switched_off(spec: &Spec, tree: &dyn Tree) -> Result<Vec<String>> {
+    let file = format!("/envs/{}/kustomization.yaml", spec.name.environment());
+    let ours = env_kustomization(&spec.base_environment);
+    let mut remove = Vec::new();
+    for path in tree.paths().iter().filter(|path| path.ends_with(&file)) {
+        let app = app_of(path);
+        if !spec.skip.contains(app) && (spec.only.is_empty() || spec.only.contains(app)) {
+            continue;
+        }
+        if tree.read(path)? != ours.as_bytes() {
+            let folder = path.trim_end_matches("/kustomization.yaml");
+            return Err(Error::usage(format!("{app} is to be left out, but {folder} on {} holds changes of yours", spec.name.branch()))
+                .hint(format!("remove or rename that folder on {}, then try again", spec.name.branch())));
+        }
+        remove.push(path.trim_end_matches("/kustomization.yaml").to_owned());
+    }
+    Ok(remove)
 }

@@ -209,7 +209,7 @@ struct StepReport {
 
 async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<()> {
     let overlay = cx.overlay().await?;
-    let applications: Vec<&str> = overlay.prediction.applications.iter().map(|app| app.name.as_str()).collect();
+    let applications: Vec<&str> = overlay.prediction.applications.iter().map(|app| &*app.name).collect();
     let name = &cx.spec.name;
     if app.ui.is_json() {
         return app.ui.json(&Report {

@@ -1,4 +1,25 @@
-//! GitOps repositories: read, predicted, overlaid. Pure: nothing here talks to the world.
+//! GitOps repositories: read, predicted, overlaid. Pure: nothing here talks to the world but through a [`tree::Tree`].
+//!
+//! `repository` reads what the root Application deploys; `predict` says which Applications Argo CD's ApplicationSet
+//! controller (v3.6.1) will make of it; `overlay` makes a developer's branch; `lint` and `preset` know K8TRE's habits.
 
+pub mod appset;
+pub mod finding;
+mod functions;
+mod generate;
+mod glob;
+mod kustomize;
+pub mod labels;
+mod params;
+mod plan;
+pub mod predict;
+mod reason;
+pub mod repository;
+pub mod selector;
+pub mod template;
 pub mod tree;
-pub fn suggest_vendor(_tree: &dyn tree::Tree) -> String { "kind".into() }
+pub mod url;
+pub mod world;
+#[cfg(test)]
+mod testing;
+mod yaml;

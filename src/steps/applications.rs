@@ -47,7 +47,7 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
         .filter_map(|app| Some((app["metadata"]["name"].as_str()?.to_owned(), app)))
         .collect();
 
-    let predicted = overlay.prediction.applications.iter().map(|app| app.name.clone());
+    let predicted = overlay.prediction.applications.iter().map(|app| app.name.to_string());
     let names: BTreeSet<String> = predicted.chain([root]).collect();
     let mut judged: Vec<Judged> = names
         .into_iter()

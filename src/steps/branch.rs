@@ -1,5 +1,7 @@
 //! The developer's branch: the base plus the overlay, written as git objects.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use crate::context::Context;
@@ -72,13 +74,16 @@ fn message(cx: &Context) -> String {
     format!("k8tre: overlay of the environment {}", cx.spec.name)
 }
 
+/// Env folders that are there already are left out of the overlay, so there is nothing to seed.
+static NO_SEEDS: BTreeMap<String, String> = BTreeMap::new();
+
 fn overlay<'a>(
     branch: &'a str,
     owner: &'a Owner,
     plan: &'a crate::overlay::EnvironmentOverlay,
     message: &'a str,
 ) -> Overlay<'a> {
-    Overlay { branch, owner, base: plan.base, files: &plan.files, seeds: &plan.seeds, remove: &plan.remove, message }
+    Overlay { branch, owner, base: plan.base, files: &plan.files, seeds: &NO_SEEDS, remove: &plan.remove, message }
 }
 
 /// The commit that Argo CD is to deploy.

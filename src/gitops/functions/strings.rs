@@ -1,0 +1,215 @@
+//! sprig's functions of text and numbers.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use gotmpl::Value;
+use regex::{Regex, RegexBuilder};
+use sha2::{Digest, Sha256};
+
+use super::{Registry, arity, fail, int, list, str};
+use crate::gitops::params;
+
+/// No text that a template makes is longer.
+const MAX_TEXT: usize = 1 << 20;
+
+pub(super) fn register(functions: &mut Registry) {
+    functions.text("lower", |[s]| Ok(s.to_lowercase().into()));
+    functions.text("upper", |[s]| Ok(s.to_uppercase().into()));
+    functions.text("title", |[s]| Ok(title(s).into()));
+    functions.text("untitle", |[s]| Ok(per_word(s, |c| c.to_lowercase().collect()).into()));
+    functions.text("trim", |[s]| Ok(s.trim().into()));
+    for name in ["trimAll", "trimall"] {
+        functions.text(name, |[cut, s]| Ok(s.trim_matches(|c| cut.contains(c)).into()));
+    }
+    functions.text("trimPrefix", |[prefix, s]| Ok(s.strip_prefix(prefix).unwrap_or(s).into()));
+    functions.text("trimSuffix", |[suffix, s]| Ok(s.strip_suffix(suffix).unwrap_or(s).into()));
+    functions.text("contains", |[part, s]| Ok(Value::Bool(s.contains(part))));
+    functions.text("hasPrefix", |[prefix, s]| Ok(Value::Bool(s.starts_with(prefix))));
+    functions.text("hasSuffix", |[suffix, s]| Ok(Value::Bool(s.ends_with(suffix))));
+    functions.text("nospace", |[s]| Ok(s.split_whitespace().collect::<String>().into()));
+    functions.text("b64enc", |[s]| Ok(STANDARD.encode(s).into()));
+    functions.text("b64dec", |[s]| match STANDARD.decode(s).map(String::from_utf8) {
+        Ok(Ok(text)) => Ok(text.into()),
+        Ok(Err(_)) => Err(fail("the decoded bytes are not text")),
+        // sprig gives the error's text as the result.
+        Err(error) => Ok(error.to_string().into()),
+    });
+    functions.text("sha256sum", |[s]| {
+        Ok(Sha256::digest(s.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    });
+    functions.text("replace", |[old, new, s]| {
+        if s.matches(old).count().saturating_mul(new.len()) > MAX_TEXT {
+            return Err(fail("the result is too long"));
+        }
+        Ok(s.replace(old, new).into())
+    });
+    functions.text("regexMatch", |[pattern, s]| Ok(Value::Bool(regex(pattern)?.is_match(s))));
+    functions.text("mustRegexMatch", |[pattern, s]| Ok(Value::Bool(regex(pattern)?.is_match(s))));
+    functions.text("regexFind", |[pattern, s]| Ok(regex(pattern)?.find(s).map_or("", |m| m.as_str()).into()));
+    functions.text("regexQuoteMeta", |[s]| Ok(regex::escape(s).into()));
+    for name in ["regexReplaceAll", "mustRegexReplaceAll"] {
+        functions.text(name, |[pattern, s, new]| replace_all(pattern, s, new, false));
+    }
+    functions.text("regexReplaceAllLiteral", |[pattern, s, new]| replace_all(pattern, s, new, true));
+    functions.text("snakecase", |[s]| Ok(separated(s, '_').into()));
+    functions.text("kebabcase", |[s]| Ok(separated(s, '-').into()));
+    functions.add("trunc", |arguments| {
+        let [length, text] = arity(arguments)?;
+        let (length, text) = (int(length)?, str(text)?);
+        let bytes = text.len();
+        let kept = usize::try_from(length.unsigned_abs()).unwrap_or(usize::MAX);
+        let cut = if length >= 0 { text.get(..kept.min(bytes)) } else { text.get(bytes.saturating_sub(kept)..) };
+        cut.map(Value::from).ok_or_else(|| fail("cuts a character in two"))
+    });
+    functions.add("substr", |arguments| {
+        let [start, end, text] = arity(arguments)?;
+        let text = str(text)?;
+        let start = usize::try_from(int(start)?).unwrap_or(0);
+        let end = usize::try_from(int(end)?).unwrap_or(text.len()).min(text.len());
+        text.get(start..end).map(Value::from).ok_or_else(|| fail("is out of range"))
+    });
+    functions.add("repeat", |arguments| {
+        let [count, text] = arity(arguments)?;
+        let count = usize::try_from(int(count)?).map_err(|_| fail("cannot repeat less than no times"))?;
+        match str(text)? {
+            text if text.len().saturating_mul(count) <= MAX_TEXT => Ok(text.repeat(count).into()),
+            _ => Err(fail("the result is too long")),
+        }
+    });
+    functions.add("indent", |arguments| indent("", arguments));
+    functions.add("nindent", |arguments| indent("\n", arguments));
+    functions.add("quote", |arguments| {
+        let shown = arguments.iter().filter(|v| !matches!(v, Value::Nil)).map(|v| format!("{:?}", params::text(v)));
+        Ok(shown.collect::<Vec<_>>().join(" ").into())
+    });
+    functions.add("squote", |arguments| {
+        let shown = arguments.iter().filter(|v| !matches!(v, Value::Nil)).map(|v| format!("'{}'", params::text(v)));
+        Ok(shown.collect::<Vec<_>>().join(" ").into())
+    });
+    functions.add("cat", |arguments| {
+        let shown = arguments.iter().filter(|v| !matches!(v, Value::Nil)).map(params::text);
+        Ok(shown.collect::<Vec<_>>().join(" ").into())
+    });
+    functions.add("toString", |arguments| Ok(params::text(&arity::<1>(arguments)?[0]).into()));
+    functions.add("join", |arguments| {
+        let [separator, items] = arity(arguments)?;
+        let items: Vec<String> = match items {
+            Value::List(items) => items.iter().map(params::text).collect(),
+            other => vec![params::text(other)],
+        };
+        let separator = str(separator)?;
+        if separator.len().saturating_mul(items.len()) > MAX_TEXT {
+            return Err(fail("the result is too long"));
+        }
+        Ok(items.join(separator).into())
+    });
+    functions.text("splitList", |[separator, s]| {
+        Ok(Value::from(split(separator, s).map(Value::from).collect::<Vec<_>>()))
+    });
+    functions.text("split", |[separator, s]| {
+        let parts = split(separator, s).enumerate().map(|(i, part)| (format!("_{i}").into(), Value::from(part)));
+        Ok(Value::from(parts.collect::<params::Map>()))
+    });
+    functions.add("sortAlpha", |arguments| {
+        let mut texts: Vec<String> = list(&arity::<1>(arguments)?[0])?.iter().map(params::text).collect();
+        texts.sort();
+        Ok(Value::from(texts.into_iter().map(Value::from).collect::<Vec<_>>()))
+    });
+    numbers(functions);
+}
+
+fn numbers(functions: &mut Registry) {
+    for name in ["int", "int64", "atoi"] {
+        functions.add(name, |arguments| Ok(Value::Int(int(&arity::<1>(arguments)?[0])?)));
+    }
+    let mut fold = |name: &str, start: Option<i64>, step: fn(i64, i64) -> Option<i64>| {
+        functions.add(name, move |arguments| {
+            let mut numbers = arguments.iter().map(int);
+            let mut total = match start {
+                Some(start) => start,
+                None => numbers.next().ok_or_else(|| fail("takes numbers"))??,
+            };
+            for number in numbers {
+                total = step(total, number?).ok_or_else(|| fail("overflows, or divides by zero"))?;
+            }
+            Ok(Value::Int(total))
+        });
+    };
+    fold("add", Some(0), i64::checked_add);
+    fold("add1", Some(1), i64::checked_add);
+    fold("mul", Some(1), i64::checked_mul);
+    fold("sub", None, i64::checked_sub);
+    fold("div", None, i64::checked_div);
+    fold("mod", None, i64::checked_rem);
+    fold("max", None, |a, b| Some(a.max(b)));
+    fold("min", None, |a, b| Some(a.min(b)));
+}
+
+fn split<'a>(separator: &'a str, text: &'a str) -> impl Iterator<Item = &'a str> {
+    // An empty separator splits between the characters, as in Go, and Rust would add empty ends.
+    let ends = separator.is_empty();
+    text.split(separator).filter(move |part| !(ends && part.is_empty()))
+}
+
+fn indent(before: &str, arguments: &[Value]) -> gotmpl::Result<Value> {
+    let [spaces, text] = arity(arguments)?;
+    let text = str(text)?;
+    let spaces = usize::try_from(int(spaces)?).map_err(|_| fail("cannot indent by less than nothing"))?;
+    if spaces.saturating_mul(text.lines().count() + 1) > MAX_TEXT {
+        return Err(fail("the result is too long"));
+    }
+    let pad = " ".repeat(spaces);
+    Ok(format!("{before}{pad}{}", text.replace('\n', &format!("\n{pad}"))).into())
+}
+
+fn regex(pattern: &str) -> gotmpl::Result<Regex> {
+    RegexBuilder::new(pattern).size_limit(1 << 20).build().map_err(|error| fail(error.to_string()))
+}
+
+fn replace_all(pattern: &str, text: &str, new: &str, literal: bool) -> gotmpl::Result<Value> {
+    let regex = regex(pattern)?;
+    // A replacement may hold the whole match several times.
+    let each = new.len() + if literal { 0 } else { text.len().saturating_mul(new.matches('$').count()) };
+    if regex.find_iter(text).count().saturating_mul(each) > MAX_TEXT {
+        return Err(fail("the result is too long"));
+    }
+    Ok(match literal {
+        true => regex.replace_all(text, regex::NoExpand(new)).into_owned(),
+        false => regex.replace_all(text, new).into_owned(),
+    }
+    .into())
+}
+
+fn title(text: &str) -> String {
+    per_word(text, |c| c.to_uppercase().collect())
+}
+
+fn per_word(text: &str, first: impl Fn(char) -> String) -> String {
+    let mut inside = false;
+    let mut result = String::new();
+    for c in text.chars() {
+        match inside || c.is_whitespace() {
+            true => result.push(c),
+            false => result.push_str(&first(c)),
+        }
+        inside = !c.is_whitespace();
+    }
+    result
+}
+
+fn separated(text: &str, separator: char) -> String {
+    let mut result = String::new();
+    let mut lower_before = false;
+    for c in text.chars() {
+        match c {
+            ' ' | '_' | '-' => result.push(separator),
+            c if c.is_uppercase() && lower_before => {
+                result.push(separator);
+                result.extend(c.to_lowercase());
+            }
+            c => result.extend(c.to_lowercase()),
+        }
+        lower_before = c.is_lowercase() || c.is_ascii_digit();
+    }
+    result
+}

@@ -1,0 +1,404 @@
+//! Parameters from generators, as Argo CD's ApplicationSet controller v3.6.1 makes them.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+
+use gotmpl::Value;
+use serde_json::Value as Json;
+
+use super::appset::{Clusters, Generator, Git, Kind, Pattern, Problem};
+use super::params::{self, Map};
+use super::selector::Selector;
+use super::template::Engine;
+use super::world::{Selected, World};
+use super::yaml::{self, token};
+
+/// Why a generator gives nothing.
+#[derive(Debug)]
+pub enum Stop {
+    /// A mistake; the controller then changes nothing of the whole ApplicationSet.
+    Problem(Problem),
+    Unpredictable(String),
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Stop::Problem(problem)
+    }
+}
+
+/// What happened on the way to the parameters, for the explanation when there are none.
+#[derive(Debug)]
+pub enum Event {
+    NoFolder(Vec<Pattern>),
+    NoFile(Vec<Pattern>),
+    /// The selector as filled in, and as written. `path` is that of the outer generator's folder.
+    Selection { path: Option<String>, wanted: Selector, written: Selector, selected: bool },
+    Filtered,
+    EmptyList,
+}
+
+/// One run of the generators of one ApplicationSet.
+pub struct Run<'a> {
+    pub world: &'a World<'a>,
+    pub engine: &'a Engine,
+    /// The same language with `missingkey=error`: a matrix fills `values` in only where it can.
+    pub strict: &'a Engine,
+    pub events: Option<&'a RefCell<Vec<Event>>>,
+}
+
+impl Run<'_> {
+    fn event(&self, event: impl FnOnce() -> Event) {
+        if let Some(events) = self.events {
+            events.borrow_mut().push(event());
+        }
+    }
+
+    /// The parameters of a generator. `outer` are those of the first generator of a matrix, for its second.
+    pub fn generate(&self, generator: &Generator, outer: Option<&Map>) -> Result<Vec<Map>, Stop> {
+        let filled = match outer {
+            Some(outer) if !outer.is_empty() && generator.templated => Some(self.fill(generator, outer)?),
+            _ => None,
+        };
+        let effective = filled.as_ref().unwrap_or(generator);
+        let mut found = match &effective.kind {
+            Kind::Git(git) => self.git(git, effective)?,
+            Kind::Clusters(clusters) => self.clusters(clusters, effective, generator, outer)?,
+            Kind::List { elements, yaml } => self.list(elements, yaml.as_deref(), effective)?,
+            Kind::Matrix(children) => self.matrix(children, effective)?,
+            Kind::Merge { generators, keys } => self.merge(generators, keys, effective)?,
+            Kind::Unpredictable { kind, reason } => {
+                return Err(Stop::Unpredictable(format!("the generator {kind} cannot be predicted: {reason}")));
+            }
+        };
+        // The filter is the one that is written: the controller does not fill it in.
+        if let Some(selector) = &generator.selector {
+            let before = found.len();
+            found.retain(|params| {
+                let flat = params::flattened(params);
+                selector.matches(|key| flat.get(key).map(String::as_str))
+            });
+            if before > 0 && found.is_empty() {
+                self.event(|| Event::Filtered);
+            }
+        }
+        Ok(found)
+    }
+
+    fn fill(&self, generator: &Generator, outer: &Map) -> Result<Generator, Problem> {
+        let parameters = Value::from(outer.clone());
+        generator.refilled(&self.filled(&generator.value, &parameters, &generator.pointer, false)?)
+    }
+
+    /// `kind` says that the value is the body of a generator that has `values`.
+    fn filled(&self, value: &Json, parameters: &Value, pointer: &str, kind: bool) -> Result<Json, Problem> {
+        let render = |text: &str, pointer: &str| {
+            let rendered = self.engine.render(text, parameters);
+            rendered.map_err(|message| Problem::new(pointer, format!("cannot render {text}: {message}")))
+        };
+        Ok(match value {
+            Json::String(text) => render(text, pointer)?.into(),
+            Json::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| self.filled(item, parameters, &format!("{pointer}/{index}"), false))
+                .collect::<Result<_, _>>()?,
+            Json::Object(fields) => {
+                let mut filled = serde_json::Map::new();
+                for (key, field) in fields {
+                    let pointer = format!("{pointer}/{}", token(key));
+                    let field = match field {
+                        Json::Object(values) if kind && key == "values" => self.values(values, parameters),
+                        field => self.filled(field, parameters, &pointer, matches!(key.as_str(), "git" | "clusters"))?,
+                    };
+                    filled.insert(render(key, &pointer)?, field);
+                }
+                Json::Object(filled)
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// What cannot be filled in yet is left for the generator's own parameters.
+    fn values(&self, values: &serde_json::Map<String, Json>, parameters: &Value) -> Json {
+        let fill = |value: &Json| match value.as_str().map(|text| self.strict.render(text, parameters)) {
+            Some(Ok(text)) => Json::String(text),
+            _ => value.clone(),
+        };
+        Json::Object(values.iter().map(|(key, value)| (key.clone(), fill(value))).collect())
+    }
+
+    fn git(&self, git: &Git, generator: &Generator) -> Result<Vec<Map>, Stop> {
+        if !self.world.is_this_repository(&git.repo_url) {
+            let reason = format!("it reads another repository ({}), which is not at hand", git.repo_url);
+            return Err(Stop::Unpredictable(reason));
+        }
+        if !git.directories.is_empty() {
+            let folders = self.world.folders(&git.directories);
+            if folders.is_empty() {
+                self.event(|| Event::NoFolder(git.directories.clone()));
+            }
+            return folders
+                .into_iter()
+                .map(|folder| {
+                    let mut params = self.path_params(folder, None, git.prefix.as_deref());
+                    self.append_values(&mut params, &git.values, generator, "git")?;
+                    Ok(params)
+                })
+                .collect();
+        }
+        if git.files.is_empty() {
+            return Err(Problem::new(&generator.pointer, "the git generator has neither directories nor files").into());
+        }
+        let files = self.world.files(&git.files);
+        if files.is_empty() {
+            self.event(|| Event::NoFile(git.files.clone()));
+        }
+        let mut found = Vec::new();
+        for file in files {
+            for object in self.file_objects(file, generator)? {
+                let mut params = if self.engine.is_go() { object } else { flat_texts(&object) };
+                params.extend(self.path_params(folder_of(file), Some(file), git.prefix.as_deref()));
+                self.append_values(&mut params, &git.values, generator, "git")?;
+                found.push(params);
+            }
+        }
+        Ok(found)
+    }
+
+    fn file_objects(&self, file: &str, generator: &Generator) -> Result<Vec<Map>, Problem> {
+        let problem = |message: String| Problem::new(&format!("{}/git/files", generator.pointer), message);
+        let content = self.world.tree.read(file).map_err(|error| problem(error.to_string()))?;
+        let document = yaml::document(file, &content).map_err(|error| problem(error.to_string()))?;
+        let objects = match params::value(&document.value) {
+            Value::Nil => return Ok(vec![Map::new()]),
+            Value::List(objects) => objects.to_vec(),
+            object => vec![object],
+        };
+        objects
+            .into_iter()
+            .map(|object| match object {
+                Value::Map(fields) => Ok((*fields).clone()),
+                _ => Err(problem(format!("{file} holds neither a map nor a list of maps"))),
+            })
+            .collect()
+    }
+
+    fn path_params(&self, folder: &str, file: Option<&str>, prefix: Option<&str>) -> Map {
+        let base = folder.rsplit('/').next().unwrap_or(folder);
+        let filename = file.map(|file| file.rsplit('/').next().unwrap_or(file));
+        if self.engine.is_go() {
+            let segments: Vec<Value> = folder.split('/').map(Value::from).collect();
+            let mut path = Map::from([
+                ("path".into(), folder.into()),
+                ("basename".into(), base.into()),
+                ("basenameNormalized".into(), params::normalized(base).into()),
+                ("segments".into(), segments.into()),
+            ]);
+            if let Some(name) = filename {
+                path.insert("filename".into(), name.into());
+                path.insert("filenameNormalized".into(), params::normalized(name).into());
+            }
+            let params = Map::from([("path".into(), path.into())]);
+            return match prefix {
+                Some(prefix) => Map::from([(prefix.into(), params.into())]),
+                None => params,
+            };
+        }
+        let name = prefix.map_or_else(|| "path".to_owned(), |prefix| format!("{prefix}.path"));
+        let mut params = Map::from([
+            (name.as_str().into(), folder.into()),
+            (format!("{name}.basename").into(), base.into()),
+            (format!("{name}.basenameNormalized").into(), params::normalized(base).into()),
+        ]);
+        if let Some(file) = filename {
+            params.insert(format!("{name}.filename").into(), file.into());
+            params.insert(format!("{name}.filenameNormalized").into(), params::normalized(file).into());
+        }
+        for (index, segment) in folder.split('/').enumerate().filter(|(_, segment)| !segment.is_empty()) {
+            params.insert(format!("{name}[{index}]").into(), segment.into());
+        }
+        params
+    }
+
+    fn append_values(
+        &self,
+        params: &mut Map,
+        values: &BTreeMap<String, String>,
+        generator: &Generator,
+        kind: &str,
+    ) -> Result<(), Stop> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let parameters = Value::from(params.clone());
+        let mut rendered = Map::new();
+        for (key, template) in values {
+            let text = self.engine.render(template, &parameters).map_err(|message| {
+                let pointer = format!("{}/{kind}/values/{}", generator.pointer, token(key));
+                Problem::new(&pointer, format!("cannot render {template}: {message}"))
+            })?;
+            rendered.insert(key.as_str().into(), text.into());
+        }
+        match self.engine.is_go() {
+            true => drop(params.insert("values".into(), rendered.into())),
+            false => params.extend(rendered.into_iter().map(|(key, text)| (format!("values.{key}").into(), text))),
+        }
+        Ok(())
+    }
+
+    fn clusters(
+        &self,
+        clusters: &Clusters,
+        generator: &Generator,
+        written: &Generator,
+        outer: Option<&Map>,
+    ) -> Result<Vec<Map>, Stop> {
+        let selected = self.world.select(&clusters.selector).map_err(|message| {
+            Problem::new(&format!("{}/clusters/selector", generator.pointer), message)
+        })?;
+        self.event(|| Event::Selection {
+            path: outer.and_then(outer_path),
+            wanted: clusters.selector.clone(),
+            written: match &written.kind {
+                Kind::Clusters(written) => written.selector.clone(),
+                _ => clusters.selector.clone(),
+            },
+            selected: !selected.is_empty(),
+        });
+        let mut found = Vec::with_capacity(selected.len());
+        for cluster in selected {
+            let Selected { go, simple } = cluster;
+            let mut params = if self.engine.is_go() { go.clone() } else { simple.clone() };
+            self.append_values(&mut params, &clusters.values, generator, "clusters")?;
+            found.push(params);
+        }
+        if clusters.flat_list {
+            let all: Vec<Value> = found.into_iter().map(Value::from).collect();
+            found = vec![Map::from([("clusters".into(), all.into())])];
+        }
+        Ok(found)
+    }
+
+    fn list(&self, elements: &[Json], yaml: Option<&str>, generator: &Generator) -> Result<Vec<Map>, Stop> {
+        let problem = |message: String| Problem::new(&format!("{}/list", generator.pointer), message);
+        let mut found = Vec::new();
+        for element in elements {
+            let Json::Object(fields) = element else { return Err(problem("an element is not a map".into()).into()) };
+            let Value::Map(params) = params::value(element) else { continue };
+            if self.engine.is_go() {
+                found.push((*params).clone());
+                continue;
+            }
+            let mut simple = Map::new();
+            for (key, field) in fields {
+                match field {
+                    Json::String(text) => drop(simple.insert(key.as_str().into(), text.as_str().into())),
+                    Json::Object(values) if key == "values" => {
+                        for (key, value) in values {
+                            let text = value.as_str().ok_or_else(|| problem(format!("values {key} is not text")))?;
+                            simple.insert(format!("values.{key}").into(), text.into());
+                        }
+                    }
+                    _ => return Err(problem(format!("{key} is not text; without goTemplate it must be")).into()),
+                }
+            }
+            found.push(simple);
+        }
+        if let Some(text) = yaml {
+            let document = yaml::document("elementsYaml", text.as_bytes()).map_err(|e| problem(e.to_string()))?;
+            match params::value(&document.value) {
+                Value::Nil => {}
+                Value::List(items) => {
+                    for item in items.iter() {
+                        let Value::Map(fields) = item else {
+                            return Err(problem("an element of elementsYaml is not a map".into()).into());
+                        };
+                        found.push((**fields).clone());
+                    }
+                }
+                _ => return Err(problem("elementsYaml is not a list".into()).into()),
+            }
+        }
+        if found.is_empty() {
+            self.event(|| Event::EmptyList);
+        }
+        Ok(found)
+    }
+
+    fn matrix(&self, children: &[Generator], generator: &Generator) -> Result<Vec<Map>, Stop> {
+        let [first, second] = children else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for outer in self.generate(first, None)? {
+            for inner in self.generate(second, Some(&outer))? {
+                found.push(match self.engine.is_go() {
+                    true => params::merged(&inner, &outer),
+                    false => combined(&outer, &inner)
+                        .map_err(|message| Problem::new(&format!("{}/matrix", generator.pointer), message))?,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    fn merge(&self, children: &[Generator], keys: &[String], generator: &Generator) -> Result<Vec<Map>, Stop> {
+        let mut merged: Vec<(String, Map)> = Vec::new();
+        for (position, child) in children.iter().enumerate() {
+            let mut by_key = HashMap::new();
+            for params in self.generate(child, None)? {
+                let key: BTreeMap<&str, Json> = keys
+                    .iter()
+                    .map(|key| (key.as_str(), params.get(key.as_str()).map_or(Json::Null, params::json)))
+                    .collect();
+                let key = serde_json::to_string(&key).unwrap_or_default();
+                if position == 0 {
+                    merged.push((key.clone(), params.clone()));
+                }
+                if by_key.insert(key.clone(), params).is_some() {
+                    let pointer = format!("{}/merge", generator.pointer);
+                    return Err(Problem::new(&pointer, format!("two parameter sets have the merge keys {key}")).into());
+                }
+            }
+            if position == 0 {
+                continue;
+            }
+            for (key, base) in &mut merged {
+                match by_key.get(key) {
+                    Some(over) if self.engine.is_go() => *base = params::merged(base, over),
+                    Some(over) => base.extend(over.clone()),
+                    None => {}
+                }
+            }
+        }
+        Ok(merged.into_iter().map(|(_, params)| params).collect())
+    }
+}
+
+fn folder_of(file: &str) -> &str {
+    file.rsplit_once('/').map_or(".", |(folder, _)| folder)
+}
+
+fn outer_path(outer: &Map) -> Option<String> {
+    let path = match outer.get("path")? {
+        Value::Map(path) => path.get("path")?.clone(),
+        simple => simple.clone(),
+    };
+    path.as_str().map(str::to_owned)
+}
+
+fn flat_texts(object: &Map) -> Map {
+    params::flattened(object).into_iter().map(|(key, text)| (key.into(), text.into())).collect()
+}
+
+/// Without Go templates everything is text, and the two sides of a matrix may not disagree.
+fn combined(outer: &Map, inner: &Map) -> Result<Map, String> {
+    let texts = |map: &Map| -> Map { map.iter().map(|(k, v)| (k.clone(), params::text(v).into())).collect() };
+    let mut result = texts(outer);
+    for (key, value) in texts(inner) {
+        if result.get(&key).is_some_and(|found| *found != value) {
+            return Err(format!("both generators of the matrix give {key}, and not the same"));
+        }
+        result.insert(key, value);
+    }
+    Ok(result)
+}

@@ -1,0 +1,359 @@
+//! Which Applications the ApplicationSets of a repository make, for given clusters: what Argo CD's controller v3.6.1
+//! would do, without it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use gotmpl::Value as Parameters;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::appset::{ApplicationSet, Problem};
+use super::finding::Finding;
+use super::generate::{Event, Run, Stop};
+use super::plan::Plan;
+use super::repository::Repository;
+use super::template::Engine;
+use super::tree::Tree;
+pub use super::world::Cluster;
+use super::world::World;
+use super::{labels, reason, yaml};
+
+/// What the repository makes of these clusters.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prediction {
+    /// By name.
+    pub applications: Vec<PredictedApplication>,
+    pub excluded: Vec<Excluded>,
+    pub findings: Vec<Finding>,
+}
+
+/// One Application. Texts are shared, because large installations repeat most of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PredictedApplication {
+    pub name: Arc<str>,
+    pub application_set: Arc<str>,
+    /// Namespace of the destination.
+    pub namespace: Arc<str>,
+    pub project: Arc<str>,
+    /// Of the first source.
+    pub path: Arc<str>,
+    pub repo_url: Arc<str>,
+    pub revision: Arc<str>,
+    /// Address of the destination; empty if it is named instead.
+    pub server: Arc<str>,
+    pub cluster: Arc<str>,
+    /// Name of the config management plugin of the first source.
+    pub plugin: Option<Arc<str>>,
+    pub sync_options: Arc<[Arc<str>]>,
+    /// `source`, or `sources` as a list.
+    pub source: Json,
+}
+
+/// A JSON value kept as text: a tenth of the memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Json(Arc<str>);
+
+impl Json {
+    fn new(value: &Value) -> Self {
+        Json(value.to_string().into())
+    }
+
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or(Value::Null)
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+/// An ApplicationSet that makes nothing here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Excluded {
+    pub application_set: String,
+    pub reason: String,
+    /// Whether it might make Applications after all, from what is not in the repository.
+    pub unpredictable: bool,
+}
+
+/// Predicts every Application. The tree is the commit that Argo CD will read.
+pub fn predict(repository: &Repository, tree: &dyn Tree, clusters: &[Cluster]) -> Prediction {
+    let world = World::new(tree, &repository.root.repo_url, clusters);
+    let mut predictor = Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
+    predictor.result.findings.extend(repository.findings.iter().cloned());
+    for set in &repository.application_sets {
+        predictor.set(set);
+    }
+    let mut result = predictor.result;
+    result.applications.sort_by(|a, b| (&a.name, &a.application_set).cmp(&(&b.name, &b.application_set)));
+    clashes(&result.applications, repository, &mut result.findings);
+    result
+}
+
+/// What is known about the folders that a generator looked at, for these clusters; see `overlay`.
+pub(super) fn selections(set: &ApplicationSet, world: &World) -> Vec<Event> {
+    let events = RefCell::new(Vec::new());
+    if let (Ok(engine), Ok(strict)) = engines(set) {
+        let run = Run { world, engine: &engine, strict: &strict, events: Some(&events) };
+        for generator in &set.spec.generators {
+            // A mistake is a finding of the prediction; here only the folders matter.
+            let _ = run.generate(generator, None);
+        }
+    }
+    events.into_inner()
+}
+
+fn engines(set: &ApplicationSet) -> (Result<Engine, String>, Result<Engine, String>) {
+    let strict = ["missingkey=error".to_owned()];
+    (Engine::new(set.spec.go_template, &set.spec.options), Engine::new(set.spec.go_template, &strict))
+}
+
+struct Predictor<'a> {
+    world: World<'a>,
+    engines: HashMap<(bool, Vec<String>), Rc<(Engine, Engine)>>,
+    texts: HashSet<Arc<str>>,
+    result: Prediction,
+}
+
+impl Predictor<'_> {
+    fn set(&mut self, set: &ApplicationSet) {
+        let key = (set.spec.go_template, set.spec.options.clone());
+        let engines = match self.engines.get(&key) {
+            Some(engines) => engines.clone(),
+            None => match engines(set) {
+                (Ok(engine), Ok(strict)) => {
+                    let engines = Rc::new((engine, strict));
+                    self.engines.insert(key, engines.clone());
+                    engines
+                }
+                (Err(message), _) | (_, Err(message)) => {
+                    return self.failed(set, &Problem::new("/spec/goTemplateOptions", message));
+                }
+            },
+        };
+        let mut made = Vec::new();
+        for generator in &set.spec.generators {
+            let run = Run { world: &self.world, engine: &engines.0, strict: &engines.1, events: None };
+            let parameters = match run.generate(generator, None) {
+                Ok(parameters) => parameters,
+                Err(Stop::Problem(problem)) => return self.failed(set, &problem),
+                Err(Stop::Unpredictable(reason)) => return self.exclude(set, reason, true),
+            };
+            if parameters.is_empty() {
+                continue;
+            }
+            let template = if generator.template.is_null() {
+                set.spec.template.clone()
+            } else {
+                filled(&generator.template, &set.spec.template)
+            };
+            let plan = Plan::new(&template, &engines.0, "/spec/template");
+            for parameters in parameters {
+                // Without parameters the controller leaves the template as it is.
+                let rendered = if parameters.is_empty() {
+                    Ok(template.clone())
+                } else {
+                    let parameters = Parameters::from(parameters);
+                    plan.render(&parameters).and_then(|app| patched(app, set, &engines.0, &parameters))
+                };
+                match rendered {
+                    Ok(application) => made.push(self.application(set, &application)),
+                    Err(problem) => return self.failed(set, &problem),
+                }
+            }
+        }
+        match made.is_empty() {
+            true => {
+                let reason = reason::reason(&selections(set, &self.world), &self.world);
+                self.exclude(set, reason, false);
+            }
+            false => self.accept(set, made),
+        }
+    }
+
+    /// The controller leaves out what it cannot create: names that occur twice, unknown destinations.
+    fn accept(&mut self, set: &ApplicationSet, made: Vec<PredictedApplication>) {
+        let mut count: HashMap<&str, usize> = HashMap::new();
+        made.iter().for_each(|app| *count.entry(&*app.name).or_default() += 1);
+        let count: HashMap<String, usize> = count.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+        let name_line = set.line("/spec/template/metadata/name");
+        let mut told = HashSet::new();
+        for app in made {
+            let name = &*app.name;
+            if let Some(times @ 2..) = count.get(name) {
+                if told.insert(app.name.clone()) {
+                    self.result.findings.push(
+                        Finding::error("name-not-unique", &set.file, name_line)
+                            .message(format!(
+                                "ApplicationSet {} makes {times} Applications named \"{name}\"; Argo CD then makes none of them",
+                                set.name
+                            ))
+                            .fix("put what differs into the name, such as {{.nameNormalized}}"),
+                    );
+                }
+                continue;
+            }
+            if name.is_empty() {
+                self.result.findings.push(
+                    Finding::error("name-empty", &set.file, name_line)
+                        .message(format!("ApplicationSet {} makes an Application without a name", set.name))
+                        .fix("give template.metadata.name"),
+                );
+                continue;
+            }
+            if !self.world.knows(&app.server, &app.cluster) {
+                let place = if app.server.is_empty() { &app.cluster } else { &app.server };
+                self.result.findings.push(
+                    Finding::error("destination-unknown", &set.file, set.line("/spec/template/spec/destination"))
+                        .message(format!("Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"))
+                        .fix("use {{.server}} of a cluster generator, or register the cluster"),
+                );
+                continue;
+            }
+            if let Some(problem) = labels::name_problem(name) {
+                self.result.findings.push(
+                    Finding::warning("name-unusual", &set.file, name_line)
+                        .message(format!("Application \"{name}\" of ApplicationSet {}: {problem}", set.name))
+                        .fix("shorten or clean it: {{.name | normalize | trunc 63}}"),
+                );
+            }
+            self.result.applications.push(app);
+        }
+    }
+
+    fn exclude(&mut self, set: &ApplicationSet, reason: String, unpredictable: bool) {
+        self.result.excluded.push(Excluded { application_set: set.name.clone(), reason, unpredictable });
+    }
+
+    /// One failure stops the whole ApplicationSet: the controller creates and updates nothing of it.
+    fn failed(&mut self, set: &ApplicationSet, problem: &Problem) {
+        let line = set.line(&problem.pointer);
+        self.result.findings.push(
+            Finding::error("render-error", &set.file, line)
+                .message(format!("ApplicationSet {}: {}", set.name, problem.message))
+                .fix("give the cluster the missing label, or use a default: {{ default \"x\" (index .metadata.labels \"y\") }}"),
+        );
+        self.exclude(set, format!("{}:{line}: {}", set.file, problem.message), false);
+    }
+
+    fn application(&mut self, set: &ApplicationSet, app: &Value) -> PredictedApplication {
+        let source = app.pointer("/spec/source").or_else(|| app.pointer("/spec/sources")).unwrap_or(&Value::Null);
+        let first = if source.is_array() { &source[0] } else { source };
+        let mut at = |value: Option<&Value>| self.text(value.and_then(Value::as_str).unwrap_or_default());
+        PredictedApplication {
+            name: at(app.pointer("/metadata/name")),
+            application_set: at(Some(&Value::from(set.name.as_str()))),
+            namespace: at(app.pointer("/spec/destination/namespace")),
+            project: at(app.pointer("/spec/project")),
+            path: at(first.get("path")),
+            repo_url: at(first.get("repoURL")),
+            revision: at(first.get("targetRevision")),
+            server: at(app.pointer("/spec/destination/server")),
+            cluster: at(app.pointer("/spec/destination/name")),
+            plugin: first.pointer("/plugin/name").map(|name| at(Some(name))),
+            sync_options: app
+                .pointer("/spec/syncPolicy/syncOptions")
+                .and_then(Value::as_array)
+                .map_or(&[][..], Vec::as_slice)
+                .iter()
+                .map(|option| at(Some(option)))
+                .collect(),
+            source: Json::new(source),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(text.clone());
+        text
+    }
+}
+
+/// `over` with what it lacks or leaves empty taken from `base`: a generator's own template wins.
+fn filled(over: &Value, base: &Value) -> Value {
+    let (Value::Object(over_fields), Value::Object(base_fields)) = (over, base) else { return over.clone() };
+    let mut result = over_fields.clone();
+    for (key, base) in base_fields {
+        let value = match result.get(key) {
+            Some(value) if !is_empty(value) => filled(value, base),
+            _ => base.clone(),
+        };
+        result.insert(key.clone(), value);
+    }
+    Value::Object(result)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
+/// The Application after `templatePatch`. It may change everything but the project.
+fn patched(mut app: Value, set: &ApplicationSet, engine: &Engine, parameters: &Parameters) -> Result<Value, Problem> {
+    let Some(template) = &set.spec.template_patch else { return Ok(app) };
+    let problem = |message: String| Problem::new("/spec/templatePatch", message);
+    let text = engine.render(template, parameters).map_err(|e| problem(format!("cannot render templatePatch: {e}")))?;
+    let patch = yaml::document("templatePatch", text.as_bytes())
+        .map_err(|e| problem(format!("{e}: {}", e.detail_text().unwrap_or_default())))?
+        .value;
+    if !patch.is_object() && !patch.is_null() {
+        return Err(problem("templatePatch is not a map".into()));
+    }
+    if has_directive(&patch) {
+        return Err(problem("templatePatch uses a $patch directive, which k8tre cannot follow".into()));
+    }
+    let project = app.pointer("/spec/project").cloned();
+    if !patch.is_null() {
+        json_patch::merge(&mut app, &patch);
+    }
+    if let (Some(project), Some(Value::Object(spec))) = (project, app.get_mut("spec")) {
+        spec.insert("project".into(), project);
+    }
+    Ok(app)
+}
+
+fn has_directive(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(key, field)| key.starts_with('$') || has_directive(field)),
+        Value::Array(items) => items.iter().any(has_directive),
+        _ => false,
+    }
+}
+
+/// Two ApplicationSets that make the same name: neither can update what the other owns.
+fn clashes(applications: &[PredictedApplication], repository: &Repository, findings: &mut Vec<Finding>) {
+    let files: BTreeMap<&str, &ApplicationSet> =
+        repository.application_sets.iter().map(|set| (set.name.as_str(), set)).collect();
+    for pair in applications.windows(2).filter(|pair| pair[0].name == pair[1].name) {
+        let Some(set) = files.get(&*pair[1].application_set) else { continue };
+        findings.push(
+            Finding::error("name-clash", &set.file, set.line("/spec/template/metadata/name"))
+                .message(format!(
+                    "Application \"{}\" is made by ApplicationSet {} and by {}; Argo CD updates neither",
+                    pair[0].name, pair[0].application_set, pair[1].application_set
+                ))
+                .fix("give one of them another prefix"),
+        );
+    }
+}
+
+#[cfg(test)]
+#[path = "predict_tests.rs"]
+mod tests;
