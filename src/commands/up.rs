@@ -105,7 +105,7 @@ fn found(path: &std::path::Path) -> Result<Found> {
         repo: checkout.root().to_owned(),
         sample: false,
         head: checkout.head_branch().filter(|branch| !branch.starts_with("dev/")),
-        vendor: gitops::suggest_vendor(&tree),
+        vendor: gitops::vendor::suggest(&tree),
     })
 }
 

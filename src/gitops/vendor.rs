@@ -1,0 +1,31 @@
+//! Which vendor's folders fit a cluster that kind makes.
+
+use super::tree::Tree;
+
+/// `kind` where the repository has such folders (`agnostics/<part>/kind/envs/…`), else `k3s`, whose
+/// variants come nearest.
+pub fn suggest(tree: &dyn Tree) -> String {
+    let has = |vendor: &str| {
+        tree.paths().iter().any(|path| {
+            let mut segments = path.split('/');
+            segments.next() == Some("agnostics") && segments.nth(1) == Some(vendor) && segments.next() == Some("envs")
+        })
+    };
+    if has("kind") { "kind".into() } else { "k3s".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::MemoryTree;
+    use super::*;
+
+    #[test]
+    fn folders_for_kind_come_before_those_for_k3s() {
+        let tree = |vendor: &str| {
+            let path = format!("agnostics/storage-class/{vendor}/envs/dev/kustomization.yaml");
+            MemoryTree::new([(path.as_str(), "")])
+        };
+        assert_eq!(suggest(&tree("kind")), "kind");
+        assert_eq!(suggest(&tree("aws")), "k3s");
+    }
+}
