@@ -155,7 +155,9 @@ impl Context {
 
     /// The developer's overlay on the base, and what Argo CD will make of it.
     pub async fn overlay(&self) -> Result<&EnvironmentOverlay> {
-        self.overlay.get_or_try_init(|| async { EnvironmentOverlay::of(&self.spec, self.facts().base_commit.as_deref()) }).await
+        self.overlay
+            .get_or_try_init(|| async { EnvironmentOverlay::of(&self.spec, self.facts().base_commit.as_deref()) })
+            .await
     }
 
     /// Name of the cluster in Argo CD, which the repository's templates put into Application names.

@@ -1,10 +1,14 @@
 //! provisional
-use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 use crate::ports::git::CommitId;
 use crate::spec::Spec;
-pub struct P { pub applications: Vec<A> }
-pub struct A { pub name: String }
+use std::collections::BTreeMap;
+pub struct P {
+    pub applications: Vec<A>,
+}
+pub struct A {
+    pub name: String,
+}
 pub struct EnvironmentOverlay {
     pub base: CommitId,
     pub files: BTreeMap<String, String>,
@@ -14,6 +18,10 @@ pub struct EnvironmentOverlay {
     pub prediction: P,
 }
 impl EnvironmentOverlay {
-    pub fn of(_spec: &Spec, _base: Option<&str>) -> Result<Self> { Err(Error::failed("x")) }
-    pub fn check(&self, _spec: &Spec) -> Result<()> { Ok(()) }
+    pub fn of(_spec: &Spec, _base: Option<&str>) -> Result<Self> {
+        Err(Error::failed("x"))
+    }
+    pub fn check(&self, _spec: &Spec) -> Result<()> {
+        Ok(())
+    }
 }

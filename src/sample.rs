@@ -1,5 +1,9 @@
 //! provisional
-use std::path::{Path, PathBuf};
 use crate::ports::dirs::Dirs;
-pub fn default_folder(dirs: &Dirs) -> PathBuf { dirs.data.join("sample-tre") }
-pub fn is_sample(_p: &Path) -> bool { false }
+use std::path::{Path, PathBuf};
+pub fn default_folder(dirs: &Dirs) -> PathBuf {
+    dirs.data.join("sample-tre")
+}
+pub fn is_sample(_p: &Path) -> bool {
+    false
+}

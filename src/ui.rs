@@ -146,7 +146,10 @@ impl Ui {
         let time = format!("{:>6.1} s", took.as_secs_f64());
         let room = self.width().saturating_sub(2 + 1 + ID_WIDTH + 1 + time.len() + 1).max(10);
         let text = one_line(text, room);
-        self.say(&format!("{mark} {id:<ID_WIDTH$} {text:<room$} {}", self.paint(&time, Style::new().dimmed())).replace('\n', " "));
+        self.say(
+            &format!("{mark} {id:<ID_WIDTH$} {text:<room$} {}", self.paint(&time, Style::new().dimmed()))
+                .replace('\n', " "),
+        );
     }
 
     fn stop_spinners(&self) {

@@ -92,7 +92,8 @@ pub async fn run(app: &App, args: &StatusArgs) -> Result<u8> {
     let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options, app.ui.clone());
     let steps = crate::plan::steps(&cx.spec);
     let engine = Engine { steps: &steps, ledger: &Nothing, events: &(), cancel: app.cancel.clone() };
-    let look = async { tokio::join!(engine.observe(&cx, LIMIT), cluster_report(&cx), branch_report(&cx), applications(&cx)) };
+    let look =
+        async { tokio::join!(engine.observe(&cx, LIMIT), cluster_report(&cx), branch_report(&cx), applications(&cx)) };
     let (states, cluster, branch, applications) = tokio::select! {
         () = app.cancel.cancelled() => return Err(Error::interrupted()),
         seen = look => seen,
@@ -197,8 +198,12 @@ fn show(app: &App, report: &Report) {
     ui.data(&format!("  {:<13} {} {}", "cluster", report.cluster.state, describe_cluster(&report.cluster)));
     ui.data(&format!("  {:<13} {} {}", "Argo CD", report.argocd.version, report.argocd.placement));
     ui.data(&format!("  {:<13} {}", "branch", describe_branch(&report.branch)));
-    let wrong: BTreeMap<&str, &StepReport> =
-        report.steps.iter().filter(|step| step.state != "ready" && step.state != "foreign").map(|step| (step.id, step)).collect();
+    let wrong: BTreeMap<&str, &StepReport> = report
+        .steps
+        .iter()
+        .filter(|step| step.state != "ready" && step.state != "foreign")
+        .map(|step| (step.id, step))
+        .collect();
     for step in report.steps.iter().filter(|step| wrong.contains_key(step.id)) {
         let detail = if step.detail.is_empty() { String::new() } else { format!(": {}", step.detail) };
         ui.data(&format!("  {} {:<11} {}{detail}", ui.cross(), step.id, step.state));

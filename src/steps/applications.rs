@@ -185,7 +185,12 @@ fn unhealthy(cx: &Context, judged: &[Judged]) -> Error {
     let name = &cx.spec.name;
     Error::new(
         Kind::Unhealthy,
-        format!("{} of {} Applications are not healthy after {} s", bad.len(), judged.len(), cx.options.timeout.as_secs()),
+        format!(
+            "{} of {} Applications are not healthy after {} s",
+            bad.len(),
+            judged.len(),
+            cx.options.timeout.as_secs()
+        ),
     )
     .detail(lines.join("\n"))
     .hint(format!("see each with its cause: k8tre dev status {name}"))
