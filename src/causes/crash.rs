@@ -18,13 +18,13 @@ fn explain(view: &View) -> Option<Cause> {
 
 /// Not one that ended well, nor one that runs again.
 fn is_down(container: &Container) -> bool {
-    let done = container.status["state"]["terminated"]["exitCode"] == 0;
-    let runs = container.status["state"]["running"].is_object();
+    let state = &container.status["state"];
+    let fine = state["running"].is_object() || (container.init && state["terminated"]["exitCode"] == 0);
     let waits = matches!(
         container.waiting(),
         Some(("CrashLoopBackOff" | "RunContainerError" | "CreateContainerError" | "StartError", _))
     );
-    waits || (!runs && !(done && container.init) && container.ended().is_some_and(|ended| ended["exitCode"] != 0))
+    waits || (!fine && container.ended().is_some_and(|ended| ended["exitCode"] != 0))
 }
 
 /// How a container ended, under a code of the caller's unless there is a more telling one.

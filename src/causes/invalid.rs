@@ -10,35 +10,34 @@ pub const FAMILY: Family = Family {
 };
 
 fn explain(view: &View) -> Option<Cause> {
-    view.refusals.iter().find_map(|refusal| {
+    view.refusals.first().map(|refusal| {
         let message = refusal.message;
         let made = |code| Cause::new(code).because(refusal.link());
         if let Some(name) = group(pattern!(r#"namespaces "([^"]+)" not found"#), message) {
             let cause = made("namespace-missing")
                 .because(format!("no namespace \"{name}\", and CreateNamespace=true is not set"));
-            return Some(cause.hint(format!("kubectl create namespace {name}")));
+            return cause.hint(format!("kubectl create namespace {name}"));
         }
         if let Some(name) =
             group(pattern!(r#"error looking up service account [^:]+: serviceaccount "([^"]+)" not found"#), message)
         {
             let cause = made("service-account-missing").because(format!("no ServiceAccount \"{name}\""));
-            return Some(cause.hint(format!("kubectl -n {} get serviceaccounts", refusal.namespace)));
+            return cause.hint(format!("kubectl -n {} get serviceaccounts", refusal.namespace));
         }
-        let object = refusal.object.replacen(' ', "/", 1).to_lowercase();
         if message.contains("field is immutable")
             || message.contains("updates to statefulset spec for fields other than")
         {
             let field = group(pattern!(r"is invalid: \[?([^\s:]+): "), message).unwrap_or("a field");
             let cause =
                 made("field-immutable").because(format!("{field} cannot be changed on the object that is there"));
-            return Some(cause.hint(format!("kubectl -n {} delete {object}", refusal.namespace)));
+            return cause.hint(format!("kubectl -n {} get {} -o yaml", refusal.namespace, refusal.object));
         }
         if let Some(complaint) = group(pattern!(r"(?s)is invalid: \[?(.+)"), message) {
             // A complaint can come with a lecture on what would be valid.
             let first = complaint.split(", spec.").next().unwrap_or(complaint);
-            return Some(made("object-invalid").because(first).hint(diff(view)));
+            return made("object-invalid").because(first).hint(diff(view));
         }
-        Some(made("object-refused").because(message).hint(diff(view)))
+        made("object-refused").because(message).hint(diff(view))
     })
 }
 
