@@ -59,7 +59,9 @@ async fn docker(cx: &Context, before: &Before, audit: &mut Audit) -> Result<()> 
     }
     for volume in &before.volumes {
         if docker.volume_exists(volume).await? {
-            audit.left.push(Leftover { what: format!("volume {volume}"), remove: format!("docker volume rm {volume}") });
+            audit
+                .left
+                .push(Leftover { what: format!("volume {volume}"), remove: format!("docker volume rm {volume}") });
         }
     }
     if let Some(network) = cx.facts().network.filter(|network| network.ours)

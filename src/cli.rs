@@ -11,7 +11,9 @@ use crate::ui::Format;
 /// Developer environments of K8TRE: a cluster, an Argo CD and a branch, from one command.
 #[derive(Debug, Parser)]
 #[command(name = "k8tre", version, max_term_width = 100, disable_help_subcommand = true, propagate_version = true)]
-#[command(after_help = "Start here:\n  k8tre dev up --sample     a small TRE of your own, no account needed\n  k8tre dev status          what is there, what is wrong and why\n  k8tre dev down            remove every trace")]
+#[command(
+    after_help = "Start here:\n  k8tre dev up --sample     a small TRE of your own, no account needed\n  k8tre dev status          what is there, what is wrong and why\n  k8tre dev down            remove every trace"
+)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

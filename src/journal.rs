@@ -87,7 +87,9 @@ pub fn read(dirs: &Dirs, name: &EnvName) -> Result<Option<Journal>> {
         Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
     };
     let lost = || {
-        format!("`k8tre dev down {name}` works without the journal: it finds what carries this environment's owner mark")
+        format!(
+            "`k8tre dev down {name}` works without the journal: it finds what carries this environment's owner mark"
+        )
     };
     #[derive(Deserialize)]
     struct Version {
@@ -96,8 +98,11 @@ pub fn read(dirs: &Dirs, name: &EnvName) -> Result<Option<Journal>> {
     let Version { schema } =
         serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display())).hint(lost())?;
     if schema != SCHEMA {
-        return Err(Error::failed(format!("{} was written by another version of k8tre (schema {schema})", path.display()))
-            .hint("use the k8tre that made this environment, or a newer one"));
+        return Err(Error::failed(format!(
+            "{} was written by another version of k8tre (schema {schema})",
+            path.display()
+        ))
+        .hint("use the k8tre that made this environment, or a newer one"));
     }
     serde_json::from_str(&text).map(Some).with_context(|| format!("{} is damaged", path.display())).hint(lost())
 }
@@ -109,8 +114,7 @@ pub fn names(dirs: &Dirs) -> Result<Vec<EnvName>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(e).with_context(|| format!("cannot read {}", dirs.environments().display())),
     };
-    let mut names: Vec<EnvName> =
-        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    let mut names: Vec<EnvName> = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     names.sort();
     Ok(names)
 }
@@ -147,14 +151,16 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => {}
                 Err(fs::TryLockError::WouldBlock) => return Err(held(&mut file, name)),
-                Err(fs::TryLockError::Error(e)) => return Err(e).with_context(|| format!("cannot lock {}", path.display())),
+                Err(fs::TryLockError::Error(e)) => {
+                    return Err(e).with_context(|| format!("cannot lock {}", path.display()));
+                }
             }
             // A `down` may have removed the folder between our open and our lock: then we hold the
             // lock of a file that nobody else can find.
-            let same = fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
+            let same =
+                fs::metadata(&path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()));
             if same {
-                let holder =
-                    Holder { pid: std::process::id(), command: command.to_owned(), since: Timestamp::now() };
+                let holder = Holder { pid: std::process::id(), command: command.to_owned(), since: Timestamp::now() };
                 let text = serde_json::to_vec(&holder)?;
                 file.set_len(0)
                     .and_then(|()| file.write_all(&text))

@@ -4,6 +4,7 @@
 
 pub mod argocd;
 pub mod audit;
+pub mod causes;
 pub mod cli;
 pub mod commands;
 pub mod context;

@@ -112,7 +112,8 @@ fn problem(text: &str) -> Option<String> {
 /// the original, so that two different texts never end up with the same name. Text that already
 /// looks like the result is hashed again for the same reason.
 pub fn slug(text: &str) -> EnvName {
-    let hashed = text.rsplit_once('-').is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|b| b.is_ascii_hexdigit()));
+    let hashed =
+        text.rsplit_once('-').is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|b| b.is_ascii_hexdigit()));
     if problem(text).is_none() && !hashed {
         return EnvName(text.to_owned());
     }

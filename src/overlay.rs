@@ -92,8 +92,11 @@ fn switched_off(spec: &Spec, tree: &dyn Tree) -> Result<Vec<String>> {
         }
         if tree.read(path)? != ours.as_bytes() {
             let folder = path.trim_end_matches("/kustomization.yaml");
-            return Err(Error::usage(format!("{app} is to be left out, but {folder} on {} holds changes of yours", spec.name.branch()))
-                .hint(format!("remove or rename that folder on {}, then try again", spec.name.branch())));
+            return Err(Error::usage(format!(
+                "{app} is to be left out, but {folder} on {} holds changes of yours",
+                spec.name.branch()
+            ))
+            .hint(format!("remove or rename that folder on {}, then try again", spec.name.branch())));
         }
         remove.push(path.trim_end_matches("/kustomization.yaml").to_owned());
     }

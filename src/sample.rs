@@ -86,7 +86,10 @@ pub async fn edited(target: &Path) -> Result<Option<String>> {
     let written: BTreeMap<String, &[u8]> =
         files().into_iter().map(|(path, content)| (path.to_string_lossy().into_owned(), content)).collect();
     let same = tree.paths().len() == written.len()
-        && tree.paths().iter().all(|path| tree.read(path).is_ok_and(|content| written.get(path) == Some(&content.as_slice())));
+        && tree
+            .paths()
+            .iter()
+            .all(|path| tree.read(path).is_ok_and(|content| written.get(path) == Some(&content.as_slice())));
     Ok((!same).then(|| "has commits of your own".into()))
 }
 

@@ -71,7 +71,13 @@ pub struct Found {
 }
 
 /// All answers, put together.
-pub fn settle(name: &EnvName, args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], found: Found) -> Result<Spec> {
+pub fn settle(
+    name: &EnvName,
+    args: &UpArgs,
+    saved: Option<&Spec>,
+    files: &[FileSettings],
+    found: Found,
+) -> Result<Spec> {
     fn pick<T: Clone>(flag: Option<&T>, saved: Option<&T>, files: impl Iterator<Item = Option<T>>) -> Option<T> {
         flag.or(saved).cloned().or_else(|| files.flatten().next())
     }
@@ -94,19 +100,16 @@ pub fn settle(name: &EnvName, args: &UpArgs, saved: Option<&Spec>, files: &[File
         }
         saved.cloned().unwrap_or_else(|| files.iter().flat_map(get).cloned().collect::<BTreeSet<String>>())
     };
-    let (mut skip, mut only) = (
-        apps(&args.skip, saved.map(|s| &s.skip), |f| &f.skip),
-        apps(&args.only, saved.map(|s| &s.only), |f| &f.only),
-    );
+    let (mut skip, mut only) =
+        (apps(&args.skip, saved.map(|s| &s.skip), |f| &f.skip), apps(&args.only, saved.map(|s| &s.only), |f| &f.only));
     // One of the two: a flag of this run puts aside what the other was before.
     match (args.skip.is_empty(), args.only.is_empty()) {
         (false, true) => only.clear(),
         (true, false) => skip.clear(),
         _ => {}
     }
-    let mut labels = saved.map(|s| s.labels.clone()).unwrap_or_else(|| {
-        files.iter().rev().flat_map(|f| f.labels.clone()).collect()
-    });
+    let mut labels =
+        saved.map(|s| s.labels.clone()).unwrap_or_else(|| files.iter().rev().flat_map(|f| f.labels.clone()).collect());
     labels.extend(args.labels.iter().cloned());
 
     let saved_argocd = saved.map(|s| &s.argocd);
@@ -126,8 +129,10 @@ pub fn settle(name: &EnvName, args: &UpArgs, saved: Option<&Spec>, files: &[File
         repo: found.repo,
         sample: found.sample,
         base,
-        base_environment: text(&args.base_environment, saved.map(|s| &s.base_environment), |f| f.base_environment.clone())
-            .unwrap_or_else(|| "dev".into()),
+        base_environment: text(&args.base_environment, saved.map(|s| &s.base_environment), |f| {
+            f.base_environment.clone()
+        })
+        .unwrap_or_else(|| "dev".into()),
         domain: text(&args.domain, saved.map(|s| &s.domain), |f| f.domain.clone())
             .unwrap_or_else(|| format!("{name}.k8tre.internal")),
         vendor: text(&args.vendor, saved.map(|s| &s.vendor), |f| f.vendor.clone()).unwrap_or(found.vendor),
@@ -135,7 +140,9 @@ pub fn settle(name: &EnvName, args: &UpArgs, saved: Option<&Spec>, files: &[File
         skip,
         only,
         kind: KindSpec {
-            node_image: text(&args.node_image, saved.and_then(|s| s.kind.node_image.as_ref()), |f| f.node_image.clone()),
+            node_image: text(&args.node_image, saved.and_then(|s| s.kind.node_image.as_ref()), |f| {
+                f.node_image.clone()
+            }),
             config: text(&args.kind_config, saved.map(|s| &s.kind.config), |f| f.kind_config.clone())
                 .unwrap_or_else(|| "single".into()),
         },
@@ -144,7 +151,9 @@ pub fn settle(name: &EnvName, args: &UpArgs, saved: Option<&Spec>, files: &[File
             manifest,
             anonymous: args.anonymous || saved_argocd.is_some_and(|s| s.anonymous),
             dex: switch(args.with_dex, saved_argocd.map(|s| s.dex), |f| f.argocd.dex),
-            notifications: switch(args.with_notifications, saved_argocd.map(|s| s.notifications), |f| f.argocd.notifications),
+            notifications: switch(args.with_notifications, saved_argocd.map(|s| s.notifications), |f| {
+                f.argocd.notifications
+            }),
         },
         merge_kubeconfig: switch(args.merge_kubeconfig, saved.map(|s| s.merge_kubeconfig), |f| f.merge_kubeconfig),
     })

@@ -70,7 +70,10 @@ pub fn judge(application: &Value, expected: &Expected) -> Verdict {
         return waiting(format!("Argo CD has seen {seen}, not yet {}", wanted.get(..8).unwrap_or(wanted)));
     }
     if let Some(since) = expected.since
-        && status["reconciledAt"].as_str().and_then(|at| at.parse::<Timestamp>().ok()).is_none_or(|at| at.as_second() < since.as_second())
+        && status["reconciledAt"]
+            .as_str()
+            .and_then(|at| at.parse::<Timestamp>().ok())
+            .is_none_or(|at| at.as_second() < since.as_second())
     {
         return waiting("Argo CD has not looked at it since the last push".into());
     }
@@ -166,7 +169,9 @@ mod tests {
 
     #[test]
     fn an_old_commit_is_not_healthy() {
-        assert!(matches!(with("/status/sync/revision", json!("feedface")), Verdict::Waiting(r) if r.contains("feedface")));
+        assert!(
+            matches!(with("/status/sync/revision", json!("feedface")), Verdict::Waiting(r) if r.contains("feedface"))
+        );
     }
 
     #[test]

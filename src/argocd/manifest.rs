@@ -82,9 +82,11 @@ pub fn prepare(manifest: &str, spec: &ArgoCdSpec, settings: &Settings) -> Result
             _ => install.config.push(object),
         }
     }
-    for (part, found) in
-        [("custom resource definition", &install.crds), ("workload", &install.workloads), ("API server", &install.server)]
-    {
+    for (part, found) in [
+        ("custom resource definition", &install.crds),
+        ("workload", &install.workloads),
+        ("API server", &install.server),
+    ] {
         if found.is_empty() {
             return Err(Error::usage(format!("Argo CD's manifest holds no {part}"))
                 .hint("give the `install.yaml` of a release: --argocd-manifest FILE"));
@@ -208,5 +210,8 @@ fn append(list: &mut Value, more: &[Value]) {
 
 fn containers(workload: &Value) -> Vec<Value> {
     let pod = &workload["spec"]["template"]["spec"];
-    ["initContainers", "containers"].iter().flat_map(|list| pod[*list].as_array().cloned().unwrap_or_default()).collect()
+    ["initContainers", "containers"]
+        .iter()
+        .flat_map(|list| pod[*list].as_array().cloned().unwrap_or_default())
+        .collect()
 }

@@ -102,12 +102,16 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     let audit = tokio::time::timeout(AUDIT_LIMIT, audit::after(&cx, &before))
         .await
         .unwrap_or_else(|_| Err(Error::failed("it took too long")))
-        .map_err(|error| error.context("could not look whether anything is left").hint(format!("look again: k8tre dev down {name}")))?;
+        .map_err(|error| {
+            error.context("could not look whether anything is left").hint(format!("look again: k8tre dev down {name}"))
+        })?;
     if failures.is_empty() && audit.left.is_empty() {
         lock.remove_folder()?;
     }
-    Ok((say(app, name, &failures, audit), u8::from(!failures.is_empty())))
-        .map(|(audit, code)| { let code = code.max(u8::from(!audit.left.is_empty())); (audit, code) })
+    Ok((say(app, name, &failures, audit), u8::from(!failures.is_empty()))).map(|(audit, code)| {
+        let code = code.max(u8::from(!audit.left.is_empty()));
+        (audit, code)
+    })
 }
 
 fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], audit: Audit) -> Audit {
@@ -118,7 +122,11 @@ fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], a
         app.ui.say(&format!("  kept: {}  ({})", kept.what, kept.remove));
     }
     if failures.is_empty() && audit.left.is_empty() {
-        app.ui.say(&format!("{} {name} is gone: nothing left among {}, journal", app.ui.tick(), audit.checked.join(", ")));
+        app.ui.say(&format!(
+            "{} {name} is gone: nothing left among {}, journal",
+            app.ui.tick(),
+            audit.checked.join(", ")
+        ));
         return audit;
     }
     app.ui.say(&format!("{} {name} is not gone", app.ui.cross()));
@@ -152,9 +160,10 @@ async fn rebuilt(name: &EnvName) -> Result<Journal> {
         let tip = checkout.tip(&name.branch()).ok().flatten()?;
         checkout.owner(tip).ok().flatten().filter(|owner| owner.name == *name)
     });
-    let id = node.map(|node| node.owner.id.clone()).or(branch.map(|owner| owner.id)).ok_or_else(|| {
-        Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list")
-    })?;
+    let id = node
+        .map(|node| node.owner.id.clone())
+        .or(branch.map(|owner| owner.id))
+        .ok_or_else(|| Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"))?;
     let repo = checkout.map(|checkout| checkout.root().to_owned()).unwrap_or_default();
     let found = Found { repo, sample: false, head: Some("main".into()), vendor: "kind".into() };
     let spec = settings::settle(name, &UpArgs::default(), None, &[], found)?;

@@ -57,7 +57,9 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     match command {
         Command::Completions { shell } => return completions::completions(&ui, shell),
         Command::Man { folder } => return completions::man(&ui, &folder),
-        Command::Internal(Internal::GitTransport { host, command }) => return internal::git_transport(&host, &command).await,
+        Command::Internal(Internal::GitTransport { host, command }) => {
+            return internal::git_transport(&host, &command).await;
+        }
         _ => {}
     }
     let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new() };

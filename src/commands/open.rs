@@ -74,7 +74,8 @@ async fn cluster(app: &App, name: &EnvName) -> Result<Kube> {
 async fn server_pod(pods: &Api<Pod>) -> Result<String> {
     let list = pods.list(&ListParams::default().labels("app.kubernetes.io/name=argocd-server")).await?;
     let running = list.items.into_iter().find(|pod| {
-        pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running") && pod.metadata.deletion_timestamp.is_none()
+        pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+            && pod.metadata.deletion_timestamp.is_none()
     });
     running.and_then(|pod| pod.metadata.name).ok_or_else(|| Error::failed("Argo CD's API server is not running"))
 }

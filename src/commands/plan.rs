@@ -46,7 +46,11 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     }
     app.ui.say(&format!("environment {name}: {}", target(&cx)));
     let lines = rows.iter().map(|row| {
-        let state = if row.detail.is_empty() { row.state.to_owned() } else { format!("{}: {}", row.state, crate::text::one_line(&row.detail, 50)) };
+        let state = if row.detail.is_empty() {
+            row.state.to_owned()
+        } else {
+            format!("{}: {}", row.state, crate::text::one_line(&row.detail, 50))
+        };
         vec![row.step.to_owned(), state, row.action.clone()]
     });
     app.ui.data(&table(&["STEP", "NOW", "UP WOULD MAKE"], lines));

@@ -30,9 +30,13 @@ pub async fn name_for_up(app: &App, args: &NameArgs, checkout: Option<&Checkout>
         Some(checkout) => checkout.developer_slug().await.ok(),
         None => None,
     };
-    let proposed = proposed.or_else(|| environment::var("USER").map(|user| slug(&user))).or_else(|| environment::var("LOGNAME").map(|user| slug(&user)));
+    let proposed = proposed
+        .or_else(|| environment::var("USER").map(|user| slug(&user)))
+        .or_else(|| environment::var("LOGNAME").map(|user| slug(&user)));
     match journal::names(&app.dirs)?.as_slice() {
-        [] => proposed.ok_or_else(|| Error::usage("there is nobody to name the environment after").hint("name it: k8tre dev up NAME")),
+        [] => proposed.ok_or_else(|| {
+            Error::usage("there is nobody to name the environment after").hint("name it: k8tre dev up NAME")
+        }),
         [only] => Ok(only.clone()),
         several => proposed.filter(|name| several.contains(name)).ok_or_else(|| several_environments(several)),
     }
@@ -40,7 +44,8 @@ pub async fn name_for_up(app: &App, args: &NameArgs, checkout: Option<&Checkout>
 
 fn several_environments(names: &[EnvName]) -> Error {
     let names: Vec<&str> = names.iter().map(EnvName::as_str).collect();
-    Error::usage(format!("there are several environments: {}", names.join(", "))).hint(format!("name one: {}", names[0]))
+    Error::usage(format!("there are several environments: {}", names.join(", ")))
+        .hint(format!("name one: {}", names[0]))
 }
 
 /// What is recorded of an environment that has to exist.

@@ -7,24 +7,29 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::argocd::application::Verdict;
+use crate::causes::Cause;
 use crate::cli::StatusArgs;
 use crate::commands::plan::{Nothing, words};
 use crate::commands::{App, select};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, State};
 use crate::error::{Error, Kind, Result};
+use crate::names::EnvName;
 use crate::ports::git::Checkout;
 use crate::report::{SCHEMA, age, table};
 use crate::steps::applications::{Judged, judge_all};
 use crate::steps::cluster;
+use crate::steps::explain::{explain_all, hints, kubeconfig_hint};
 
 /// A server that hangs must not make status hang.
 const LIMIT: Duration = Duration::from_secs(8);
+/// Width of the table's last column.
+const CELL: usize = 120;
 
 #[derive(Debug, Serialize)]
 struct Report {
     schema: u32,
-    environment: String,
+    environment: EnvName,
     id: String,
     created: jiff::Timestamp,
     healthy: bool,
@@ -74,6 +79,11 @@ struct ApplicationReport {
     revision: Option<String>,
     #[serde(flatten)]
     verdict: Verdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<Cause>,
+    /// The root of it, as the table shows it.
+    #[serde(skip)]
+    why: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,7 +102,8 @@ pub async fn run(app: &App, args: &StatusArgs) -> Result<u8> {
     let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options, app.ui.clone());
     let steps = crate::plan::steps(&cx.spec);
     let engine = Engine { steps: &steps, ledger: &Nothing, events: &(), cancel: app.cancel.clone() };
-    let look = async { tokio::join!(engine.observe(&cx, LIMIT), cluster_report(&cx), branch_report(&cx), applications(&cx)) };
+    let look =
+        async { tokio::join!(engine.observe(&cx, LIMIT), cluster_report(&cx), branch_report(&cx), applications(&cx)) };
     let (states, cluster, branch, applications) = tokio::select! {
         () = app.cancel.cancelled() => return Err(Error::interrupted()),
         seen = look => seen,
@@ -107,7 +118,7 @@ pub async fn run(app: &App, args: &StatusArgs) -> Result<u8> {
     let healthy = states.iter().all(|(_, state)| matches!(state, State::Ready | State::Foreign));
     let report = Report {
         schema: SCHEMA,
-        environment: name.to_string(),
+        environment: name.clone(),
         id: journal.id.clone(),
         created: journal.created,
         healthy,
@@ -166,13 +177,11 @@ async fn branch_report(cx: &Context) -> BranchReport {
 }
 
 async fn applications(cx: &Context) -> Vec<Judged> {
-    let look = async {
-        match cx.kube().await {
-            Ok(Some(kube)) => judge_all(cx, &kube).await.unwrap_or_default(),
-            _ => Vec::new(),
-        }
-    };
-    tokio::time::timeout(LIMIT, look).await.unwrap_or_default()
+    let Ok(Some(kube)) = cx.kube().await else { return Vec::new() };
+    let judged = tokio::time::timeout(LIMIT, judge_all(cx, &kube)).await;
+    let mut judged = judged.ok().and_then(Result::ok).unwrap_or_default();
+    explain_all(&kube, &mut judged).await;
+    judged
 }
 
 fn application_report(judged: &Judged) -> ApplicationReport {
@@ -186,6 +195,8 @@ fn application_report(judged: &Judged) -> ApplicationReport {
         health: text("/status/health/status"),
         revision: text("/status/sync/revision"),
         verdict: judged.verdict.clone(),
+        cause: judged.cause.clone(),
+        why: judged.why(CELL),
     }
 }
 
@@ -197,8 +208,12 @@ fn show(app: &App, report: &Report) {
     ui.data(&format!("  {:<13} {} {}", "cluster", report.cluster.state, describe_cluster(&report.cluster)));
     ui.data(&format!("  {:<13} {} {}", "Argo CD", report.argocd.version, report.argocd.placement));
     ui.data(&format!("  {:<13} {}", "branch", describe_branch(&report.branch)));
-    let wrong: BTreeMap<&str, &StepReport> =
-        report.steps.iter().filter(|step| step.state != "ready" && step.state != "foreign").map(|step| (step.id, step)).collect();
+    let wrong: BTreeMap<&str, &StepReport> = report
+        .steps
+        .iter()
+        .filter(|step| step.state != "ready" && step.state != "foreign")
+        .map(|step| (step.id, step))
+        .collect();
     for step in report.steps.iter().filter(|step| wrong.contains_key(step.id)) {
         let detail = if step.detail.is_empty() { String::new() } else { format!(": {}", step.detail) };
         ui.data(&format!("  {} {:<11} {}{detail}", ui.cross(), step.id, step.state));
@@ -216,10 +231,16 @@ fn show(app: &App, report: &Report) {
                 app.sync.clone().unwrap_or_else(|| "-".into()),
                 health,
                 revision.to_owned(),
-                app.verdict.reason().to_owned(),
+                app.why.clone(),
             ]
         });
         ui.data(&table(&["APPLICATION", "SYNC", "HEALTH", "COMMIT", ""], rows));
+    }
+    let hints = hints(report.applications.iter().filter_map(|app| app.cause.as_ref()));
+    if !hints.is_empty() {
+        ui.say("");
+        ui.say(&format!("  look closer, after {}:", kubeconfig_hint(&report.environment)));
+        hints.iter().for_each(|hint| ui.say(&format!("    {hint}")));
     }
     if !report.healthy {
         ui.say("");

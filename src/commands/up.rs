@@ -43,7 +43,13 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal) {
         writer.update(|_| {})?;
     }
-    let cx = Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options(&args.run), app.ui.clone());
+    let cx = Context::new(
+        &journal,
+        Record::Writing(Arc::clone(&writer)),
+        app.dirs.clone(),
+        options(&args.run),
+        app.ui.clone(),
+    );
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
@@ -93,7 +99,10 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
             .hint(format!("make another one: k8tre dev up {name}-2 …"))
             .hint(format!("or remove it first: k8tre dev down {name}")));
     }
-    let files = [FileSettings::read(&found.repo.join(settings::FILE))?, FileSettings::read(&app.dirs.config.join("config.toml"))?];
+    let files = [
+        FileSettings::read(&found.repo.join(settings::FILE))?,
+        FileSettings::read(&app.dirs.config.join("config.toml"))?,
+    ];
     let spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
     Ok((name, spec))
 }
@@ -182,7 +191,11 @@ fn explain(error: Error, name: &EnvName) -> Error {
 fn timings(walk: &Walk) -> Vec<journal::Timing> {
     walk.steps
         .iter()
-        .map(|done| journal::Timing { step: done.id.to_owned(), began: done.began.as_secs_f64(), took: done.took.as_secs_f64() })
+        .map(|done| journal::Timing {
+            step: done.id.to_owned(),
+            began: done.began.as_secs_f64(),
+            took: done.took.as_secs_f64(),
+        })
         .collect()
 }
 

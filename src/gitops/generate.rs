@@ -33,7 +33,12 @@ pub enum Event {
     NoFolder(Vec<Pattern>),
     NoFile(Vec<Pattern>),
     /// The selector as filled in, and as written. `path` is the folder that an outer generator gave.
-    Selection { path: Option<String>, wanted: Selector, written: Selector, selected: bool },
+    Selection {
+        path: Option<String>,
+        wanted: Selector,
+        written: Selector,
+        selected: bool,
+    },
     /// The folders that a git generator found inside a matrix.
     Folders(Vec<String>),
     Filtered,
@@ -132,7 +137,9 @@ impl Run<'_> {
                     let pointer = format!("{pointer}/{}", token(key));
                     let field = match field {
                         Json::Object(values) if kind && key == "values" => self.values(values, parameters),
-                        field => self.filled(field, parameters, &pointer, matches!(key.as_str(), "git" | "clusters"))?,
+                        field => {
+                            self.filled(field, parameters, &pointer, matches!(key.as_str(), "git" | "clusters"))?
+                        }
                     };
                     filled.insert(render(key, &pointer)?, field);
                 }
@@ -272,15 +279,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn clusters(
-        &self,
-        clusters: &Clusters,
-        generator: &Generator,
-        written: &Generator,
-    ) -> Result<Vec<Map>, Stop> {
-        let selected = self.world.select(&clusters.selector).map_err(|message| {
-            Problem::new(&format!("{}/clusters/selector", generator.pointer), message)
-        })?;
+    fn clusters(&self, clusters: &Clusters, generator: &Generator, written: &Generator) -> Result<Vec<Map>, Stop> {
+        let selected = self
+            .world
+            .select(&clusters.selector)
+            .map_err(|message| Problem::new(&format!("{}/clusters/selector", generator.pointer), message))?;
         self.event(|| Event::Selection {
             path: self.outer().1,
             wanted: clusters.selector.clone(),

@@ -22,10 +22,10 @@ mod reason;
 pub mod repository;
 pub mod selector;
 pub mod template;
+#[cfg(test)]
+mod testing;
 pub mod tree;
 pub mod url;
 pub mod vendor;
 pub mod world;
-#[cfg(test)]
-mod testing;
 mod yaml;

@@ -28,7 +28,10 @@ pub fn operations(
     {
         warnings.push(
             Finding::warning("template-patch-source", &set.file, set.line("/spec/templatePatch"))
-                .message(format!("templatePatch of ApplicationSet {} sets a source, which may lead off the branch", set.name))
+                .message(format!(
+                    "templatePatch of ApplicationSet {} sets a source, which may lead off the branch",
+                    set.name
+                ))
                 .fix("set repoURL and targetRevision in the template, and only there"),
         );
     }

@@ -86,7 +86,8 @@ pub struct Excluded {
 /// Predicts every Application. The tree is the commit that Argo CD will read.
 pub fn predict(repository: &Repository, tree: &dyn Tree, clusters: &[Cluster]) -> Prediction {
     let world = World::new(tree, &repository.root.repo_url, clusters);
-    let mut predictor = Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
+    let mut predictor =
+        Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
     predictor.result.findings.extend(repository.findings.iter().cloned());
     for set in &repository.application_sets {
         predictor.set(set);
@@ -212,7 +213,9 @@ impl Predictor<'_> {
                 let place = if app.server.is_empty() { &app.cluster } else { &app.server };
                 self.result.findings.push(
                     Finding::error("destination-unknown", &set.file, set.line("/spec/template/spec/destination"))
-                        .message(format!("Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"))
+                        .message(format!(
+                            "Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"
+                        ))
                         .fix("use {{.server}} of a cluster generator, or register the cluster"),
                 );
                 continue;

@@ -126,8 +126,8 @@ impl Preset {
 }
 
 fn ignores() -> Vec<Ignore> {
-    let checksums = ["checksum~1secret", "checksum~1auth-token"]
-        .map(|name| format!("/spec/template/metadata/annotations/{name}"));
+    let checksums =
+        ["checksum~1secret", "checksum~1auth-token"].map(|name| format!("/spec/template/metadata/annotations/{name}"));
     let cnpg = json!({
         "group": "postgresql.cnpg.io", "kind": "Cluster",
         "jqPathExpressions": [".spec.managed.roles[].connectionLimit", ".spec.managed.roles[].inherit"],
@@ -139,7 +139,8 @@ fn ignores() -> Vec<Ignore> {
                 json!({"kind": "Secret", "name": "hub", "jsonPointers": ["/data"]}),
                 json!({"group": "apps", "kind": "Deployment", "jsonPointers": checksums}),
             ],
-            reason: "its chart makes new random secrets at each render, and each would restart the hub and the proxy".into(),
+            reason: "its chart makes new random secrets at each render, and each would restart the hub and the proxy"
+                .into(),
         },
         Ignore {
             app: "keycloak".into(),
@@ -151,15 +152,31 @@ fn ignores() -> Vec<Ignore> {
 
 fn explanations() -> Vec<Explanation> {
     [
-        ("kustomize.buildOptions", "charts are inflated by kustomize, and env folders read files beside them", "argocd.build-options"),
+        (
+            "kustomize.buildOptions",
+            "charts are inflated by kustomize, and env folders read files beside them",
+            "argocd.build-options",
+        ),
         ("plugin sidecar kustomize-with-envsubst-v1.0", "manifests hold ${DOMAIN} and ${ENVIRONMENT}", "preset.plugin"),
         ("label vendor=k3s", "the k3s variants of the agnostics fit kind best", "--vendor"),
-        ("label secret-store=kubernetes", "secrets come from a namespace of the cluster, not from a cloud", "--label secret-store=…"),
+        (
+            "label secret-store=kubernetes",
+            "secrets come from a namespace of the cluster, not from a cloud",
+            "--label secret-store=…",
+        ),
         ("local storage classes", "Longhorn needs iscsid on the node, which kind has not", "preset.local-storage"),
-        ("MetalLB range", "the repository leaves METALLB_IP_RANGE unset, which gives an empty pool", "preset.address-range"),
+        (
+            "MetalLB range",
+            "the repository leaves METALLB_IP_RANGE unset, which gives an empty pool",
+            "preset.address-range",
+        ),
         ("ignoreDifferences", "values that each render makes anew are no drift", "preset.ignore-differences"),
     ]
-    .map(|(choice, reason, setting)| Explanation { choice: choice.into(), reason: reason.into(), setting: setting.into() })
+    .map(|(choice, reason, setting)| Explanation {
+        choice: choice.into(),
+        reason: reason.into(),
+        setting: setting.into(),
+    })
     .into()
 }
 
@@ -171,7 +188,10 @@ pub(super) fn adapt(preset: &Preset, spec: &OverlaySpec, files: &mut BTreeMap<St
         let kustomization = format!("{folder}/kustomization.yaml");
         if preset.local_storage && folder.starts_with("agnostics/storage-class/k3s/") {
             files.insert(kustomization, environment::env_kustomization("storage-classes.yaml"));
-            files.insert(format!("{folder}/storage-classes.yaml"), ["rwo-default", "rwx-default"].map(class).join("---\n"));
+            files.insert(
+                format!("{folder}/storage-classes.yaml"),
+                ["rwo-default", "rwx-default"].map(class).join("---\n"),
+            );
         } else if let Some(range) = &preset.address_range
             && folder.starts_with("agnostics/loadbalancer/k3s/")
         {
@@ -204,7 +224,9 @@ pub(super) fn operations(preset: &Preset, set: &ApplicationSet) -> Vec<Value> {
     let Some(spec) = set.spec.template.get("spec").filter(|_| !entries.is_empty()) else { return Vec::new() };
     let at = "/spec/template/spec";
     let mut operations = match spec.get("ignoreDifferences").and_then(Value::as_array) {
-        Some(_) => entries.into_iter().map(|entry| operation("add", &format!("{at}/ignoreDifferences/-"), entry)).collect(),
+        Some(_) => {
+            entries.into_iter().map(|entry| operation("add", &format!("{at}/ignoreDifferences/-"), entry)).collect()
+        }
         None => vec![operation("add", &format!("{at}/ignoreDifferences"), entries)],
     };
     let respect = "RespectIgnoreDifferences=true";

@@ -188,8 +188,7 @@ fn go(text: &str, missing: MissingKey) -> Result<Template, String> {
     }
     let mut costs = BTreeMap::new();
     cost(MAIN, &trees, &mut costs)?;
-    let mut template =
-        Template::new("").missing_key(missing).max_range_iters(MAX_ITERATIONS).funcs(functions::all());
+    let mut template = Template::new("").missing_key(missing).max_range_iters(MAX_ITERATIONS).funcs(functions::all());
     for (name, mut tree) in trees {
         rewrite_list(&mut tree);
         template = template.add_parse_tree(&name, tree);

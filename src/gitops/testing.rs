@@ -13,7 +13,9 @@ pub fn fixture(test: &str) -> Option<FolderTree> {
         Err(error) => {
             let _ = std::io::Write::write_fmt(
                 &mut std::io::stderr(),
-                format_args!("\nSKIPPED {test}: set K8TRE_FIXTURE to the layout files of the K8TRE repository ({error})\n"),
+                format_args!(
+                    "\nSKIPPED {test}: set K8TRE_FIXTURE to the layout files of the K8TRE repository ({error})\n"
+                ),
             );
             None
         }

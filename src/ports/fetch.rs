@@ -117,7 +117,8 @@ impl Fetcher {
             (None, Checksum::FirstUse) => None,
             (None, _) => Some(self.publishers_checksum(&agent, wanted)?),
         };
-        self.download(&agent, wanted, expected.as_deref(), &path).with_context(|| format!("cannot fetch {}", wanted.url))?;
+        self.download(&agent, wanted, expected.as_deref(), &path)
+            .with_context(|| format!("cannot fetch {}", wanted.url))?;
         Ok(path)
     }
 

@@ -4,7 +4,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, LogParams, Patch, PatchParams,
+};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
@@ -28,11 +31,13 @@ pub struct Type {
 
 impl Type {
     pub fn new(api_version: &str, kind: &str) -> Type {
+        Type::scoped(api_version, kind, !CLUSTER_SCOPED.contains(&kind))
+    }
+
+    /// Of any kind, by one who knows whether it lives in namespaces.
+    pub fn scoped(api_version: &str, kind: &str, namespaced: bool) -> Type {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        Type {
-            resource: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
-            namespaced: !CLUSTER_SCOPED.contains(&kind),
-        }
+        Type { resource: ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)), namespaced }
     }
 
     pub fn of(object: &Value) -> Result<Type> {
@@ -172,18 +177,51 @@ impl Kube {
                 Err(kube::Error::Api(status)) if status.code == 404 => return Ok(objects),
                 Err(e) => return Err(self.explain(e)).with_context(|| format!("cannot list {}", of.resource.plural)),
             };
-            for mut object in page.items {
-                object.types.get_or_insert_with(|| kube::api::TypeMeta {
-                    api_version: of.resource.api_version.clone(),
-                    kind: of.resource.kind.clone(),
-                });
-                objects.push(serde_json::to_value(object)?);
+            for object in page.items {
+                objects.push(typed(of, object)?);
             }
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(objects),
             }
         }
+    }
+
+    /// The first objects of a type, at most `limit`, chosen by a field selector. A type that the server
+    /// does not know has none.
+    pub async fn page(&self, of: &Type, namespace: &str, fields: &str, limit: u32) -> Result<Vec<Value>> {
+        let api = match namespace {
+            "" => Api::all_with(self.client.clone(), &of.resource),
+            _ => self.api(of, namespace),
+        };
+        match api.list(&ListParams::default().fields(fields).limit(limit)).await {
+            Ok(page) => page.items.into_iter().map(|object| typed(of, object)).collect(),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(e) => Err(self.explain(e)).with_context(|| format!("cannot list {}", of.resource.plural)),
+        }
+    }
+
+    /// The last lines of a container's log; with `previous`, of its run before this one.
+    pub async fn logs(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        previous: bool,
+        lines: i64,
+    ) -> Result<String> {
+        let params = LogParams {
+            container: Some(container.to_owned()),
+            previous,
+            tail_lines: Some(lines),
+            limit_bytes: Some(64 * 1024),
+            ..LogParams::default()
+        };
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        pods.logs(pod, &params)
+            .await
+            .map_err(|e| self.explain(e))
+            .with_context(|| format!("cannot read the log of {pod}"))
     }
 
     pub async fn merge(&self, of: &Type, namespace: &str, name: &str, patch: &Value) -> Result<()> {
@@ -207,6 +245,15 @@ impl Kube {
             other => Error::from(other).context(format!("the API server {} does not answer", self.server)),
         }
     }
+}
+
+/// An object of a list, which does not say its type itself.
+fn typed(of: &Type, mut object: DynamicObject) -> Result<Value> {
+    object.types.get_or_insert_with(|| kube::api::TypeMeta {
+        api_version: of.resource.api_version.clone(),
+        kind: of.resource.kind.clone(),
+    });
+    Ok(serde_json::to_value(object)?)
 }
 
 pub fn name_of(object: &Value) -> Result<&str> {

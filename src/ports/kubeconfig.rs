@@ -40,14 +40,19 @@ pub async fn is_merged(ours: &Path, users: &Path) -> Result<bool> {
 /// Adds the environment's cluster, user and context.
 pub async fn merge(ours: &Path, users: &Path) -> Result<()> {
     let config = read(ours)?;
-    let name = config.contexts.first().map(|context| context.name.clone()).ok_or_else(|| Error::failed("the environment's kubeconfig is empty"))?;
+    let name = config
+        .contexts
+        .first()
+        .map(|context| context.name.clone())
+        .ok_or_else(|| Error::failed("the environment's kubeconfig is empty"))?;
     if let Some(folder) = users.parent() {
         dirs::create_private_dir(folder)?;
     }
     // Keys travel as files that only we can read, never as arguments.
     let folder = tempfile::tempdir()?;
     let file = |file: &str, data: Option<&str>| -> Result<PathBuf> {
-        let bytes = BASE64_STANDARD.decode(data.unwrap_or_default()).context("the environment's kubeconfig is damaged")?;
+        let bytes =
+            BASE64_STANDARD.decode(data.unwrap_or_default()).context("the environment's kubeconfig is damaged")?;
         let path = folder.path().join(file);
         dirs::write_private(&path, &bytes).map(|()| path)
     };
@@ -59,8 +64,28 @@ pub async fn merge(ours: &Path, users: &Path) -> Result<()> {
     let server = cluster.server.unwrap_or_default();
     let embedded = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
 
-    kubectl(users, &["set-cluster", &name, &format!("--server={server}"), "--embed-certs=true", &embedded("certificate-authority", &authority)]).await?;
-    kubectl(users, &["set-credentials", &name, "--embed-certs=true", &embedded("client-certificate", &certificate), &embedded("client-key", &key)]).await?;
+    kubectl(
+        users,
+        &[
+            "set-cluster",
+            &name,
+            &format!("--server={server}"),
+            "--embed-certs=true",
+            &embedded("certificate-authority", &authority),
+        ],
+    )
+    .await?;
+    kubectl(
+        users,
+        &[
+            "set-credentials",
+            &name,
+            "--embed-certs=true",
+            &embedded("client-certificate", &certificate),
+            &embedded("client-key", &key),
+        ],
+    )
+    .await?;
     kubectl(users, &["set-context", &name, &format!("--cluster={name}"), &format!("--user={name}")]).await
 }
 
@@ -95,6 +120,10 @@ fn read(path: &Path) -> Result<Kubeconfig> {
 }
 
 async fn kubectl(users: &Path, args: &[&str]) -> Result<()> {
-    let run = Program::new("kubectl").arg("config").args(args).arg("--kubeconfig").arg(users).limit(Duration::from_secs(20));
-    run.run().await.map(drop).hint("without kubectl, name both files: export KUBECONFIG=~/.kube/config:$(k8tre dev kubeconfig)")
+    let run =
+        Program::new("kubectl").arg("config").args(args).arg("--kubeconfig").arg(users).limit(Duration::from_secs(20));
+    run.run()
+        .await
+        .map(drop)
+        .hint("without kubectl, name both files: export KUBECONFIG=~/.kube/config:$(k8tre dev kubeconfig)")
 }

@@ -103,7 +103,9 @@ fn permitted(host: &str, command: &str) -> Result<&'static str> {
     let wanted = |service: &str| command == format!("git-{service} '{}'", repository_path());
     match (host, ["receive-pack", "upload-pack"].into_iter().find(|service| wanted(service))) {
         ("k8tre", Some(service)) => Ok(service),
-        _ => Err(Error::usage("the git transport carries git-receive-pack and git-upload-pack of k8tre's repository, nothing else")),
+        _ => Err(Error::usage(
+            "the git transport carries git-receive-pack and git-upload-pack of k8tre's repository, nothing else",
+        )),
     }
 }
 
@@ -128,7 +130,9 @@ mod tests {
     fn nothing_but_git_on_our_repository_is_carried() {
         assert_eq!(permitted("k8tre", "git-receive-pack '/git/tre.git'").unwrap(), "receive-pack");
         assert_eq!(permitted("k8tre", "git-upload-pack '/git/tre.git'").unwrap(), "upload-pack");
-        for command in ["git-receive-pack '/git/other.git'", "sh", "git-receive-pack '/git/tre.git'; rm -rf /", "git-shell"] {
+        for command in
+            ["git-receive-pack '/git/other.git'", "sh", "git-receive-pack '/git/tre.git'; rm -rf /", "git-shell"]
+        {
             assert!(permitted("k8tre", command).is_err(), "{command}");
         }
         assert!(permitted("elsewhere", "git-receive-pack '/git/tre.git'").is_err());

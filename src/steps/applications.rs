@@ -8,11 +8,14 @@ use serde_json::{Value, json};
 
 use crate::argocd::NAMESPACE;
 use crate::argocd::application::{Verdict, judge};
+use crate::causes::Cause;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Kind, Result};
 use crate::ports::kube::{Kube, Type};
+use crate::steps::explain::{Look, explain_all, hints, kubeconfig_hint};
 use crate::steps::{APPLICATIONS, ROOT};
+use crate::text::one_line;
 
 const POLL: Duration = Duration::from_millis(250);
 /// How often an Application that is behind or in error is asked to look again.
@@ -27,6 +30,23 @@ pub struct Judged {
     pub verdict: Verdict,
     /// What Argo CD holds; `None` if it holds nothing of that name.
     pub actual: Option<Value>,
+    /// Why it is not healthy, once somebody looked.
+    pub cause: Option<Cause>,
+}
+
+impl Judged {
+    /// The root of what is wrong, or what Argo CD says where that is all that is known.
+    pub fn why(&self, width: usize) -> String {
+        match &self.cause {
+            Some(cause) => cause.short(width),
+            None => one_line(self.verdict.reason(), width),
+        }
+    }
+
+    /// As the causes are asked for: one that is not there by its name alone.
+    pub fn subject(&self) -> Value {
+        self.actual.clone().unwrap_or_else(|| json!({"metadata": {"name": self.name, "namespace": NAMESPACE}}))
+    }
 }
 
 fn application_type() -> Type {
@@ -57,13 +77,14 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
                 Some(application) => judge(application, &expected),
                 None => Verdict::Waiting("Argo CD has not made it yet".into()),
             };
-            Judged { name, verdict, actual }
+            Judged { name, verdict, actual, cause: None }
         })
         .collect();
     judged.extend(found.into_iter().map(|(name, application)| Judged {
         name,
         verdict: Verdict::Waiting("it is not expected, and should go away".into()),
         actual: Some(application),
+        cause: None,
     }));
     Ok(judged)
 }
@@ -149,15 +170,18 @@ impl Step<Context> for Applications {
         let kube = cx.require_kube().await?;
         let deadline = Instant::now() + cx.options.timeout;
         let mut nudged = Instant::now();
+        let mut look = Look::begin();
         loop {
-            let judged = judge_all(cx, &kube).await?;
+            let mut judged = judge_all(cx, &kube).await?;
+            look.follow(&kube, &mut judged).await;
             let healthy = judged.iter().filter(|one| one.verdict.is_healthy()).count();
             let Some(worst) = worst(&judged) else { return Ok(()) };
             cx.detail(
                 APPLICATIONS,
-                &format!("{healthy} of {} healthy; {}: {}", judged.len(), worst.name, worst.verdict.reason()),
+                &format!("{healthy} of {} healthy; {}: {}", judged.len(), worst.name, worst.why(120)),
             );
             if Instant::now() >= deadline {
+                explain_all(&kube, &mut judged).await;
                 return Err(unhealthy(cx, &judged));
             }
             if nudged.elapsed() >= NUDGE {
@@ -181,13 +205,28 @@ fn worst(judged: &[Judged]) -> Option<&Judged> {
 
 fn unhealthy(cx: &Context, judged: &[Judged]) -> Error {
     let bad: Vec<&Judged> = judged.iter().filter(|one| !one.verdict.is_healthy()).collect();
-    let lines: Vec<String> = bad.iter().map(|one| format!("{}  {}", one.name, one.verdict.reason())).collect();
+    let lines: Vec<String> = bad
+        .iter()
+        .map(|one| match &one.cause {
+            Some(cause) => format!("{cause}  [{}]", cause.code),
+            None => format!("{}  {}", one.name, one.verdict.reason()),
+        })
+        .collect();
     let name = &cx.spec.name;
-    Error::new(
+    let hints = hints(bad.iter().filter_map(|one| one.cause.as_ref()));
+    let error = Error::new(
         Kind::Unhealthy,
-        format!("{} of {} Applications are not healthy after {} s", bad.len(), judged.len(), cx.options.timeout.as_secs()),
+        format!(
+            "{} of {} Applications are not healthy after {} s",
+            bad.len(),
+            judged.len(),
+            cx.options.timeout.as_secs()
+        ),
     )
-    .detail(lines.join("\n"))
-    .hint(format!("see each with its cause: k8tre dev status {name}"))
-    .hint(format!("go on waiting: k8tre dev up {name} --timeout 15m"))
+    .detail(lines.join("\n"));
+    let first = (!hints.is_empty()).then(|| kubeconfig_hint(name));
+    let error = first.into_iter().chain(hints).fold(error, Error::hint);
+    error
+        .hint(format!("see each with its cause: k8tre dev status {name}"))
+        .hint(format!("go on waiting: k8tre dev up {name} --timeout 15m"))
 }

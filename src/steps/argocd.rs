@@ -247,7 +247,9 @@ pub async fn admin_password(kube: &Kube) -> Result<String> {
     let encoded = secret.as_ref().and_then(|secret| secret["data"]["password"].as_str());
     let bytes = encoded.and_then(|text| BASE64_STANDARD.decode(text).ok());
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
-        Error::not_found("Argo CD's first password is not there: its API server has not started yet, or the password was changed")
-            .hint("kubectl -n argocd get secret argocd-initial-admin-secret")
+        Error::not_found(
+            "Argo CD's first password is not there: its API server has not started yet, or the password was changed",
+        )
+        .hint("kubectl -n argocd get secret argocd-initial-admin-secret")
     })
 }

@@ -31,8 +31,7 @@ pub fn kind_spec(cx: &Context) -> Result<KindSpec> {
 
 /// kind with its program, which is fetched if need be.
 pub async fn kind_to_create(cx: &Context) -> Result<Kind> {
-    let fetcher =
-        Fetcher::new(&cx.dirs.cache).offline(cx.options.offline).ca_bundle(cx.options.ca_bundle.clone());
+    let fetcher = Fetcher::new(&cx.dirs.cache).offline(cx.options.offline).ca_bundle(cx.options.ca_bundle.clone());
     Ok(Kind::new(cx.docker().await?.clone(), Some(binary::ensure(&fetcher).await?)))
 }
 
@@ -67,9 +66,11 @@ impl Step<Context> for Cluster {
             ClusterState::Partial(why) => State::Drifted(why),
             ClusterState::Foreign(why) => {
                 let cluster = cx.spec.name.cluster();
-                return Err(Error::preflight(format!("there is a cluster {cluster} already, and it is not this environment's: {why}"))
-                    .hint("choose another name: k8tre dev up NAME")
-                    .hint(format!("or, if nobody needs it: kind delete cluster --name {cluster}")));
+                return Err(Error::preflight(format!(
+                    "there is a cluster {cluster} already, and it is not this environment's: {why}"
+                ))
+                .hint("choose another name: k8tre dev up NAME")
+                .hint(format!("or, if nobody needs it: kind delete cluster --name {cluster}")));
             }
             ClusterState::Running => match cx.kube().await? {
                 None => State::Drifted("its kubeconfig is lost".into()),

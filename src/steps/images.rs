@@ -40,7 +40,8 @@ async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
             continue;
         }
         let there: BTreeSet<String> = docker.images_in_node(&node.container).await?;
-        let lacking: Vec<String> = here.iter().filter(|image| !there.contains(&full_reference(image))).cloned().collect();
+        let lacking: Vec<String> =
+            here.iter().filter(|image| !there.contains(&full_reference(image))).cloned().collect();
         if !lacking.is_empty() {
             missing.push((node.container, lacking));
         }

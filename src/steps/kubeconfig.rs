@@ -29,7 +29,9 @@ impl Step<Context> for MergedKubeconfig {
         if !path.exists() {
             return Ok(Context::needs_cluster());
         }
-        kubeconfig::is_merged(&path, &kubeconfig::users()?).await.map(|merged| if merged { State::Ready } else { State::Absent })
+        kubeconfig::is_merged(&path, &kubeconfig::users()?)
+            .await
+            .map(|merged| if merged { State::Ready } else { State::Absent })
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {

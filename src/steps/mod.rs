@@ -6,6 +6,7 @@ pub mod applications;
 pub mod argocd;
 pub mod branch;
 pub mod cluster;
+pub mod explain;
 pub mod git_server;
 pub mod images;
 pub mod kubeconfig;

@@ -77,7 +77,8 @@ pub fn difference(actual: &Value, desired: &Value) -> Option<String> {
             if is_empty(wanted) && actual.get(key).is_none_or(is_empty) {
                 return None;
             }
-            difference(&actual[key], wanted).map(|path| format!("{key}{}{path}", if path.is_empty() { "" } else { "." }))
+            difference(&actual[key], wanted)
+                .map(|path| format!("{key}{}{path}", if path.is_empty() { "" } else { "." }))
         }),
         (Value::Array(actual), Value::Array(desired)) if actual.len() == desired.len() => {
             actual.iter().zip(desired).enumerate().find_map(|(i, (actual, desired))| {
@@ -135,7 +136,8 @@ mod tests {
 
     #[test]
     fn fields_that_nobody_asked_for_do_not_differ() {
-        let actual = json!({"spec": {"replicas": 1, "extra": true, "containers": [{"name": "a", "image": "b", "more": 1}]}});
+        let actual =
+            json!({"spec": {"replicas": 1, "extra": true, "containers": [{"name": "a", "image": "b", "more": 1}]}});
         assert_eq!(difference(&actual, &json!({"spec": {"replicas": 1, "containers": [{"name": "a"}]}})), None);
         let wanted = json!({"spec": {"containers": [{"image": "c"}]}});
         assert_eq!(difference(&actual, &wanted).as_deref(), Some("spec.containers.0.image"));

@@ -55,7 +55,9 @@ impl Step<Context> for Publish {
         Ok(match checkout.remote_tip(&target(cx)?, &branch).await? {
             None => State::Absent,
             Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
-            Some(there) => State::Drifted(format!("the server has {}, the branch is at {}", there.short(), tip.short())),
+            Some(there) => {
+                State::Drifted(format!("the server has {}, the branch is at {}", there.short(), tip.short()))
+            }
         })
     }
 

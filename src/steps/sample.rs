@@ -19,7 +19,8 @@ pub async fn kept_because(cx: &Context) -> Result<Option<String>> {
         return Ok(Some("you chose this folder".into()));
     }
     let others = journal::names(&cx.dirs)?.into_iter().filter(|name| *name != cx.spec.name);
-    let mut users = others.filter(|name| journal::read(&cx.dirs, name).is_ok_and(|j| j.is_some_and(|j| j.spec.repo == *repo)));
+    let mut users =
+        others.filter(|name| journal::read(&cx.dirs, name).is_ok_and(|j| j.is_some_and(|j| j.spec.repo == *repo)));
     if let Some(other) = users.next() {
         return Ok(Some(format!("the environment {other} uses it")));
     }

@@ -1,0 +1,142 @@
+//! Words of a cluster, made short and safe to show.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use crate::ports::git::redacted;
+use crate::text::one_line;
+
+/// Longest link of a chain: three of them still fit a wide terminal's two lines.
+const LINK: usize = 160;
+
+/// One link of a chain: one line, nothing that steers a terminal, no password.
+pub fn link(text: &str) -> String {
+    one_line(&hide(text), LINK)
+}
+
+/// A command to paste: whole, on one line, and as harmless to show as a link.
+pub fn command(text: &str) -> String {
+    hide(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A word for a shell's command line: what comes from a repository or a cluster must not run anything.
+pub fn quoted(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
+    match !word.is_empty() && word.chars().all(safe) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The text with the values of what looks like a credential taken out.
+pub fn hide(text: &str) -> String {
+    static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+        let names = r"passw(?:or)?d|pwd|passphrase|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|client[_-]?secret";
+        let value = r#""[^"]*"|'[^']*'|[^\s,;&}]+"#;
+        Regex::new(&format!(r#"(?i)((?:{names})["']?(?:\s*=\s*|:\s*))({value})|(secret["']?\s*=\s*)({value})"#))
+            .expect("a constant")
+    });
+    static BARE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(bearer|basic)\s+[a-z0-9+/._~=-]{8,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9._-]+")
+            .expect("a constant")
+    });
+    let text = redacted(text);
+    let text = NAMED.replace_all(&text, |found: &Captures| {
+        let name = found.get(1).or_else(|| found.get(3)).map_or("", |name| name.as_str());
+        format!("{name}***")
+    });
+    BARE.replace_all(&text, "***").into_owned()
+}
+
+/// The first group of a pattern in a text.
+pub fn group<'a>(pattern: &Regex, text: &'a str) -> Option<&'a str> {
+    pattern.captures(text).and_then(|found| found.get(1)).map(|found| found.as_str())
+}
+
+/// A constant pattern, compiled once.
+macro_rules! pattern {
+    ($text:expr) => {{
+        static PATTERN: std::sync::LazyLock<regex::Regex> =
+            std::sync::LazyLock::new(|| regex::Regex::new($text).expect("a constant"));
+        &*PATTERN
+    }};
+}
+pub(crate) use pattern;
+
+/// What comes after the last `: ` that stands outside quotes, where programs written in Go put the
+/// reason; the whole text if that is nothing.
+pub fn innermost(text: &str) -> &str {
+    let (mut quoted, mut start, mut before) = (false, 0, ' ');
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' | '`' => quoted = !quoted,
+            ' ' if before == ':' && !quoted => start = at + 1,
+            _ => {}
+        }
+        before = c;
+    }
+    let end = text[start..].trim().trim_end_matches('.');
+    if end.is_empty() { text.trim() } else { end }
+}
+
+/// The name that a text says cannot be resolved.
+pub fn unresolved(text: &str) -> Option<&str> {
+    group(
+        pattern!(r"lookup ([^\s:]+)(?: on \S+)?: (?:no such host|server misbehaving|i/o timeout|Temporary failure)"),
+        text,
+    )
+    .or_else(|| group(pattern!(r"(?i)could not resolve host(?:name)?:? '?([^\s;']+)"), text))
+    .or_else(|| group(pattern!(r"(?i)unable to look ?up (\S+)"), text))
+    .or_else(|| group(pattern!(r#"(?i)could not translate host name "([^"]+)""#), text))
+    .or_else(|| group(pattern!(r"getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (\S+)"), text))
+    .or_else(|| group(pattern!(r"(?i)(name or service not known|temporary failure in name resolution)"), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_hidden_and_names_of_secrets_are_not() {
+        for (text, shown) in [
+            ("db password=hunter2 wrong", "db password=*** wrong"),
+            (r#"{"password": "a b", "user": "x"}"#, r#"{"password": ***, "user": "x"}"#),
+            ("API_KEY: abc123", "API_KEY: ***"),
+            ("--client-secret=abc", "--client-secret=***"),
+            ("Authorization: Bearer abcdefghijk", "Authorization: ***"),
+            ("postgres://app:pw@db/x refused", "postgres://app:***@db/x refused"),
+            (r#"secret "oidc" not found"#, r#"secret "oidc" not found"#),
+            ("couldn't find key password in Secret a/b", "couldn't find key password in Secret a/b"),
+        ] {
+            assert_eq!(hide(text), shown);
+        }
+    }
+
+    #[test]
+    fn pasted_words_run_nothing() {
+        assert_eq!(quoted("apps/hub:1"), "apps/hub:1");
+        assert_eq!(quoted("a;rm -rf $HOME"), "'a;rm -rf $HOME'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn the_reason_is_what_comes_last() {
+        assert_eq!(innermost("a: b: dial tcp 1.2.3.4:1: connection refused"), "connection refused");
+        assert_eq!(innermost(r#"a: "x: y""#), r#""x: y""#);
+        assert_eq!(innermost("alone"), "alone");
+    }
+
+    #[test]
+    fn the_name_that_does_not_resolve_is_found() {
+        for (text, name) in [
+            ("dial tcp: lookup db.x on 10.96.0.10:53: no such host", "db.x"),
+            ("fatal: unable to access: Could not resolve host: git.nowhere.invalid", "git.nowhere.invalid"),
+            (r#"could not translate host name "pg" to address"#, "pg"),
+            ("Error: getaddrinfo ENOTFOUND redis", "redis"),
+        ] {
+            assert_eq!(unresolved(text), Some(name));
+        }
+        assert_eq!(unresolved("lookup of the table failed"), None);
+    }
+}
