@@ -37,7 +37,7 @@ pub struct Global {
 pub enum Command {
     /// Create, look at and remove environments.
     #[command(subcommand, visible_alias = "env")]
-    Dev(Dev),
+    Dev(Box<Dev>),
 
     /// Check this machine: each finding with its fix.
     Doctor(DoctorArgs),

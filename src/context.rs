@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 
 use crate::argocd::application::Expected;
 use crate::argocd::manifest::{self, Install, Settings};
+use crate::argocd::plugin;
 use crate::engine::{Events, State, StepId};
 use crate::error::{Error, Result};
 use crate::journal::{Facts, Journal, Writer};
@@ -148,9 +149,24 @@ impl Context {
         self.install
             .get_or_try_init(|| async {
                 let text = crate::argocd::source::manifest(self).await?;
-                manifest::prepare(&text, &self.spec.argocd, &Settings::default())
+                manifest::prepare(&text, &self.spec.argocd, &self.argocd_settings().await?)
             })
             .await
+    }
+
+    /// What the repository needs of Argo CD. The sample needs nothing, also while it is not written yet.
+    async fn argocd_settings(&self) -> Result<Settings> {
+        let mut settings = Settings::default();
+        if self.spec.sample {
+            return Ok(settings);
+        }
+        if let Some(preset) = &self.overlay().await?.preset {
+            settings.config.insert("kustomize.buildOptions".into(), preset.build_options.clone());
+            if let Some(plugin) = &preset.plugin {
+                plugin::add(&mut settings, plugin, &preset.build_options);
+            }
+        }
+        Ok(settings)
     }
 
     /// The developer's overlay on the base, and what Argo CD will make of it.

@@ -114,7 +114,7 @@ pub fn settle(
 
     let saved_argocd = saved.map(|s| &s.argocd);
     let manifest = pick(
-        args.argocd_manifest.as_ref().map(|path| std::path::absolute(path)).transpose()?.as_ref(),
+        args.argocd_manifest.as_ref().map(std::path::absolute).transpose()?.as_ref(),
         saved_argocd.and_then(|s| s.manifest.as_ref()),
         files.iter().map(|f| f.argocd.manifest.clone()),
     );

@@ -32,7 +32,7 @@ pub struct Settings {
     pub config: BTreeMap<String, String>,
     /// Objects that are part of the installation, as a plugin's ConfigMap is.
     pub extra: Vec<Value>,
-    /// Sidecar containers and volumes of the repo-server.
+    /// Sidecar containers of the repo-server, which run its image, and their volumes.
     pub sidecars: Vec<Value>,
     pub volumes: Vec<Value>,
 }
@@ -186,7 +186,12 @@ fn workload(object: &mut Value, name: &str, settings: &Settings) {
         _ => {}
     }
     if plugins {
-        append(&mut pod["containers"], &settings.sidecars);
+        let image = pod["containers"][0]["image"].clone();
+        let sidecars: Vec<Value> = settings.sidecars.iter().cloned().map(|mut sidecar| {
+            sidecar["image"] = image.clone();
+            sidecar
+        }).collect();
+        append(&mut pod["containers"], &sidecars);
         append(&mut pod["volumes"], &settings.volumes);
     }
     for list in ["containers", "initContainers"] {

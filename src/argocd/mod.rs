@@ -2,6 +2,7 @@
 
 pub mod application;
 pub mod manifest;
+pub mod plugin;
 pub mod source;
 
 /// Namespace that Argo CD is installed in.

@@ -50,7 +50,7 @@ pub async fn run(app: &App) -> Result<u8> {
         app.ui.say("no environments; make one: k8tre dev up --sample");
     } else {
         let lines = rows.iter().map(|row| {
-            let created = row.created.map(|at| age(at)).unwrap_or_default();
+            let created = row.created.map(age).unwrap_or_default();
             vec![row.name.clone(), row.state.clone(), created, row.branch.clone(), row.repository.clone()]
         });
         app.ui.data(&table(&["NAME", "CLUSTER", "AGE", "BRANCH", "REPOSITORY"], lines));

@@ -66,14 +66,16 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     listen(app.cancel.clone())?;
     match command {
         Command::Doctor(args) => doctor::run(&app, &args).await,
-        Command::Dev(Dev::Up(args)) => up::run(&app, &args).await,
-        Command::Dev(Dev::Plan(args)) => plan::run(&app, &args).await,
-        Command::Dev(Dev::Down(args)) => down::run(&app, &args).await,
-        Command::Dev(Dev::Status(args)) => status::run(&app, &args).await,
-        Command::Dev(Dev::List) => list::run(&app).await,
-        Command::Dev(Dev::Password(args)) => open::password(&app, &args).await,
-        Command::Dev(Dev::Kubeconfig(args)) => kubeconfig::run(&app, &args).await,
-        Command::Dev(Dev::Open(args)) => open::run(&app, &args).await,
+        Command::Dev(dev) => match *dev {
+            Dev::Up(args) => up::run(&app, &args).await,
+            Dev::Plan(args) => plan::run(&app, &args).await,
+            Dev::Down(args) => down::run(&app, &args).await,
+            Dev::Status(args) => status::run(&app, &args).await,
+            Dev::List => list::run(&app).await,
+            Dev::Password(args) => open::password(&app, &args).await,
+            Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
+            Dev::Open(args) => open::run(&app, &args).await,
+        },
         Command::Completions { .. } | Command::Man { .. } | Command::Internal(_) => Ok(0),
     }
 }

@@ -93,8 +93,7 @@ fn a_damaged_or_newer_journal_is_refused_and_kept() {
 fn a_journal_that_cannot_be_written_stops_before_anything_is_made() {
     // /dev/full answers every write with "no space left on device".
     if !Path::new("/dev/full").exists() {
-        eprintln!("skipped: this system has no /dev/full");
-        return;
+        return; // macOS has none
     }
     let root = tempfile::tempdir().unwrap();
     let dirs = dirs(root.path());
