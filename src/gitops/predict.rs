@@ -1,7 +1,6 @@
 //! Which Applications the ApplicationSets of a repository make, for given clusters: what Argo CD's controller v3.6.1
 //! would do, without it.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use super::appset::{ApplicationSet, Problem};
 use super::finding::Finding;
-use super::generate::{Event, Run, Stop};
+use super::generate::{Event, Run, Stop, Trace};
 use super::plan::Plan;
 use super::repository::Repository;
 use super::template::Engine;
@@ -87,7 +86,8 @@ pub struct Excluded {
 /// Predicts every Application. The tree is the commit that Argo CD will read.
 pub fn predict(repository: &Repository, tree: &dyn Tree, clusters: &[Cluster]) -> Prediction {
     let world = World::new(tree, &repository.root.repo_url, clusters);
-    let mut predictor = Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
+    let mut predictor =
+        Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
     predictor.result.findings.extend(repository.findings.iter().cloned());
     for set in &repository.application_sets {
         predictor.set(set);
@@ -100,15 +100,15 @@ pub fn predict(repository: &Repository, tree: &dyn Tree, clusters: &[Cluster]) -
 
 /// What is known about the folders that a generator looked at, for these clusters; see `overlay`.
 pub(super) fn selections(set: &ApplicationSet, world: &World) -> Vec<Event> {
-    let events = RefCell::new(Vec::new());
+    let trace = Trace::default();
     if let (Ok(engine), Ok(strict)) = engines(set) {
-        let run = Run { world, engine: &engine, strict: &strict, events: Some(&events) };
+        let run = Run { world, engine: &engine, strict: &strict, trace: Some(&trace) };
         for generator in &set.spec.generators {
             // A mistake is a finding of the prediction; here only the folders matter.
             let _ = run.generate(generator, None);
         }
     }
-    events.into_inner()
+    trace.events()
 }
 
 fn engines(set: &ApplicationSet) -> (Result<Engine, String>, Result<Engine, String>) {
@@ -141,7 +141,7 @@ impl Predictor<'_> {
         };
         let mut made = Vec::new();
         for generator in &set.spec.generators {
-            let run = Run { world: &self.world, engine: &engines.0, strict: &engines.1, events: None };
+            let run = Run { world: &self.world, engine: &engines.0, strict: &engines.1, trace: None };
             let parameters = match run.generate(generator, None) {
                 Ok(parameters) => parameters,
                 Err(Stop::Problem(problem)) => return self.failed(set, &problem),
@@ -213,7 +213,9 @@ impl Predictor<'_> {
                 let place = if app.server.is_empty() { &app.cluster } else { &app.server };
                 self.result.findings.push(
                     Finding::error("destination-unknown", &set.file, set.line("/spec/template/spec/destination"))
-                        .message(format!("Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"))
+                        .message(format!(
+                            "Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"
+                        ))
                         .fix("use {{.server}} of a cluster generator, or register the cluster"),
                 );
                 continue;
