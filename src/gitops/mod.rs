@@ -12,6 +12,7 @@ mod generate;
 mod glob;
 mod kustomize;
 pub mod labels;
+pub mod lint;
 pub mod overlay;
 mod params;
 mod patches;

@@ -276,7 +276,9 @@ pub(super) fn belongs_to(set: &ApplicationSet, app: &str) -> bool {
 /// The applications whose folders generators name.
 fn apps(generators: &[Generator]) -> BTreeSet<String> {
     let of = |generator: &Generator| match &generator.kind {
-        Kind::Git(git) => git.directories.iter().chain(&git.files).map(|pattern| app_of(&pattern.path).into()).collect(),
+        Kind::Git(git) => {
+            git.directories.iter().chain(&git.files).map(|pattern| app_of(&pattern.path).into()).collect()
+        }
         Kind::Matrix(children) | Kind::Merge { generators: children, .. } => apps(children),
         _ => BTreeSet::new(),
     };
