@@ -39,6 +39,9 @@ pub enum Command {
     #[command(subcommand, visible_alias = "env")]
     Dev(Box<Dev>),
 
+    /// Check a TRE repository offline: each finding with file, line and fix.
+    Lint(LintArgs),
+
     /// Check this machine: each finding with its fix.
     Doctor(DoctorArgs),
 
@@ -81,6 +84,8 @@ pub enum Dev {
     List,
     /// What `up` would do: the same as `up --dry-run`.
     Plan(UpArgs),
+    /// Offline: which Applications the ApplicationSets would make here, and why not the others.
+    Preview(PreviewArgs),
     /// Print Argo CD's first admin password.
     Password(NameArgs),
     /// Print the path of the environment's kubeconfig, or merge it into yours.
@@ -141,6 +146,9 @@ pub struct UpArgs {
     /// Leave an app out; can be repeated.
     #[arg(long, value_name = "APP", value_delimiter = ',', help_heading = "What to deploy")]
     pub skip: Vec<String>,
+    /// Deploy an app that the repository's preset leaves out on a laptop; can be repeated.
+    #[arg(long, value_name = "APP", value_delimiter = ',', help_heading = "What to deploy")]
+    pub with: Vec<String>,
     /// Deploy only these apps; can be repeated.
     #[arg(long, value_name = "APP", value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
     pub only: Vec<String>,
@@ -267,6 +275,28 @@ pub struct OpenArgs {
     /// Print the address only; open no browser.
     #[arg(long)]
     pub print: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct PreviewArgs {
+    #[command(flatten)]
+    pub up: UpArgs,
+    /// Compare with the Applications that a live Argo CD holds, in this context of your kubeconfig.
+    #[arg(long, value_name = "CONTEXT")]
+    pub against: Option<String>,
+    /// Build each Application with kustomize and show how it differs from its base.
+    #[arg(long)]
+    pub render: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct LintArgs {
+    /// The repository, or a folder in its layout [default: the one around the current folder].
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
+    /// Count warnings as errors.
+    #[arg(long)]
+    pub strict: bool,
 }
 
 #[derive(Debug, Clone, Args)]

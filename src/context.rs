@@ -19,6 +19,7 @@ use crate::overlay::EnvironmentOverlay;
 use crate::ports::dirs::Dirs;
 use crate::ports::docker::Docker;
 use crate::ports::kube::Kube;
+use crate::providers::kind::network;
 use crate::spec::Spec;
 
 /// Address of its own cluster for an Argo CD inside it.
@@ -171,7 +172,22 @@ impl Context {
 
     /// The developer's overlay on the base, and what Argo CD will make of it.
     pub async fn overlay(&self) -> Result<&EnvironmentOverlay> {
-        self.overlay.get_or_try_init(|| async { EnvironmentOverlay::of(&self.spec, &self.cluster_name()) }).await
+        self.overlay
+            .get_or_try_init(|| async {
+                let range = self.address_range().await;
+                EnvironmentOverlay::of(&self.spec, &self.cluster_name(), range)
+            })
+            .await
+    }
+
+    /// Addresses in kind's network that its load balancer may hand out: known once there is a network.
+    async fn address_range(&self) -> Option<String> {
+        let recorded = self.facts().address_range;
+        if recorded.is_some() {
+            return recorded;
+        }
+        let network = self.docker().await.ok()?.network(&network::name()).await.ok()??;
+        network.subnets.iter().find_map(|subnet| network::address_range(subnet))
     }
 
     /// Name of the cluster in Argo CD, which the repository's templates put into Application names.

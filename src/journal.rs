@@ -51,6 +51,8 @@ pub struct Facts {
     pub published_at: Option<Timestamp>,
     /// Commit of the base that the branch was built on.
     pub base_commit: Option<String>,
+    /// Addresses that the environment's load balancer hands out.
+    pub address_range: Option<String>,
     /// The Docker network of the cluster, and whether a k8tre made it.
     pub network: Option<NetworkOwnership>,
     /// How the last `up` that changed something spent its time, in seconds.

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
-use crate::gitops::environment::env_kustomization;
 use crate::gitops::overlay::{OverlaySpec, app_of, overlay, predict_overlay};
 use crate::gitops::predict::Prediction;
 use crate::gitops::preset::Preset;
@@ -23,6 +22,8 @@ pub struct EnvironmentOverlay {
     /// Env folders of apps that are switched off now, as k8tre once made them.
     pub remove: Vec<String>,
     pub root_application: Value,
+    /// Labels of the cluster Secret.
+    pub labels: BTreeMap<String, String>,
     /// What Argo CD will make of the branch.
     pub prediction: Prediction,
     pub preset: Option<Preset>,
@@ -30,21 +31,28 @@ pub struct EnvironmentOverlay {
 
 impl EnvironmentOverlay {
     /// Reads the branch if it is there, since the developer's changes are on it, else the base.
-    pub fn of(spec: &Spec, cluster_name: &str) -> Result<EnvironmentOverlay> {
+    pub fn of(spec: &Spec, cluster_name: &str, address_range: Option<String>) -> Result<EnvironmentOverlay> {
         let checkout = Checkout::open(&spec.repo)?;
         let base = checkout.resolve(&spec.base)?;
         let commit = checkout.tip(&spec.name.branch())?.unwrap_or(base);
         let tree = checkout.tree(commit)?;
         let repository = Repository::read(&tree)?;
-        let preset = Preset::recognise(&repository, &tree);
-        let wanted = overlay_spec(spec, cluster_name, preset.clone());
+        let preset = Preset::recognise(&repository, &tree).map(|preset| Preset { address_range, ..preset });
+        let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
         let made = overlay(&repository, &tree, &wanted)?;
-        let prediction = predict_overlay(&made, &tree, &wanted)?;
+        let mut prediction = predict_overlay(&made, &tree, &wanted)?;
+        let remove = match commit == base {
+            true => Vec::new(),
+            false => switched_off(&wanted, &tree, &checkout.tree(base)?)?,
+        };
+        prediction.applications.retain(|app| !remove.contains(&app.path.to_string()));
+        prediction.findings.extend(made.warnings);
         Ok(EnvironmentOverlay {
             base,
-            remove: switched_off(spec, &tree)?,
+            remove,
             files: made.files,
             root_application: made.root_application,
+            labels: wanted.labels()?,
             prediction,
             preset,
         })
@@ -64,41 +72,49 @@ impl EnvironmentOverlay {
     }
 }
 
-fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<Preset>) -> OverlaySpec {
+fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> OverlaySpec {
     OverlaySpec {
         base_env: spec.base_environment.clone(),
         repo_url: git_server::url(),
         revision: spec.name.branch(),
         server: IN_CLUSTER.into(),
         cluster: cluster_name.into(),
-        labels: spec.cluster_labels(),
+        labels: spec.cluster_labels(preset),
         only: spec.only.iter().cloned().collect(),
+        // Only apps that the user names: an app of the preset's that a repository lacks is no mistake.
         skip: spec.skip.iter().cloned().collect(),
-        preset,
+        preset: preset.cloned(),
         name: spec.name.clone(),
     }
 }
 
 /// Env folders of this environment whose app `--skip` or `--only` has switched off. One that the
 /// developer changed is not removed behind their back.
-fn switched_off(spec: &Spec, tree: &dyn Tree) -> Result<Vec<String>> {
+fn switched_off(spec: &OverlaySpec, branch: &dyn Tree, base: &dyn Tree) -> Result<Vec<String>> {
     let file = format!("/envs/{}/kustomization.yaml", spec.name.environment());
-    let ours = env_kustomization(&spec.base_environment);
+    let off = |app: &str| {
+        let among = |list: &[String]| list.iter().any(|listed| listed == app);
+        among(&spec.skip) || !(spec.only.is_empty() || among(&spec.only))
+    };
+    let candidates: Vec<&String> =
+        branch.paths().iter().filter(|path| path.ends_with(&file) && off(app_of(path))).collect();
+    if candidates.is_empty() {
+        return Ok(Vec::new());
+    }
+    let everything = OverlaySpec { only: Vec::new(), skip: Vec::new(), ..spec.clone() };
+    let ours = overlay(&Repository::read(base)?, base, &everything)?.files;
     let mut remove = Vec::new();
-    for path in tree.paths().iter().filter(|path| path.ends_with(&file)) {
-        let app = app_of(path);
-        if !spec.skip.contains(app) && (spec.only.is_empty() || spec.only.contains(app)) {
-            continue;
-        }
-        if tree.read(path)? != ours.as_bytes() {
-            let folder = path.trim_end_matches("/kustomization.yaml");
+    for path in candidates {
+        let folder = path.trim_end_matches("/kustomization.yaml");
+        if ours.get(path.as_str()).map(String::as_bytes) != Some(branch.read(path)?.as_slice()) {
+            let branch = spec.name.branch();
             return Err(Error::usage(format!(
-                "{app} is to be left out, but {folder} on {} holds changes of yours",
-                spec.name.branch()
+                "{} is to be left out, but {folder} on {branch} holds changes of yours",
+                app_of(path)
             ))
-            .hint(format!("remove or rename that folder on {}, then try again", spec.name.branch())));
+            .hint(format!("remove or rename that folder on {branch}, then try again")));
         }
-        remove.push(path.trim_end_matches("/kustomization.yaml").to_owned());
+        remove.push(folder.to_owned());
     }
     Ok(remove)
 }

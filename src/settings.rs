@@ -27,6 +27,7 @@ pub struct FileSettings {
     pub labels: BTreeMap<String, String>,
     pub skip: Vec<String>,
     pub only: Vec<String>,
+    pub with: Vec<String>,
     pub node_image: Option<String>,
     pub kind_config: Option<String>,
     pub merge_kubeconfig: Option<bool>,
@@ -139,6 +140,7 @@ pub fn settle(
         labels,
         skip,
         only,
+        with: apps(&args.with, saved.map(|s| &s.with), |f| &f.with),
         kind: KindSpec {
             node_image: text(&args.node_image, saved.and_then(|s| s.kind.node_image.as_ref()), |f| {
                 f.node_image.clone()

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gitops::preset::Preset;
 use crate::names::EnvName;
 
 /// Argo CD's version that k8tre is tested with, and whose manifest checksum it knows.
@@ -29,6 +30,8 @@ pub struct Spec {
     pub labels: BTreeMap<String, String>,
     pub skip: BTreeSet<String>,
     pub only: BTreeSet<String>,
+    /// Apps that the repository's preset would leave out on a laptop, and that are wanted all the same.
+    pub with: BTreeSet<String>,
     pub kind: KindSpec,
     pub argocd: ArgoCdSpec,
     pub merge_kubeconfig: bool,
@@ -52,16 +55,26 @@ pub struct ArgoCdSpec {
 }
 
 impl Spec {
+    /// Apps that are left out: what the user says, and what the preset says where the user is silent.
+    pub fn skips(&self, preset: Option<&Preset>) -> BTreeSet<String> {
+        if !self.only.is_empty() {
+            return BTreeSet::new();
+        }
+        let preset = preset.iter().flat_map(|preset| &preset.skips).map(|skip| skip.app.clone());
+        preset.filter(|app| !self.with.contains(app)).chain(self.skip.iter().cloned()).collect()
+    }
+
     /// Labels of the cluster Secret, by which the repository's ApplicationSets choose it.
-    pub fn cluster_labels(&self) -> BTreeMap<String, String> {
+    pub fn cluster_labels(&self, preset: Option<&Preset>) -> BTreeMap<String, String> {
         let mut labels = BTreeMap::from([
             ("secret-store".to_owned(), "kubernetes".to_owned()),
             ("external-domain".to_owned(), self.domain.clone()),
-            ("vendor".to_owned(), self.vendor.clone()),
             ("cluster-name".to_owned(), self.name.cluster()),
             ("region".to_owned(), "local".to_owned()),
         ]);
-        labels.extend(self.skip.iter().map(|app| (format!("skip-{app}"), "true".to_owned())));
+        labels.extend(preset.iter().flat_map(|preset| preset.labels.clone()));
+        labels.insert("vendor".to_owned(), self.vendor.clone());
+        labels.extend(self.skips(preset).into_iter().map(|app| (format!("skip-{app}"), "true".to_owned())));
         labels.extend(self.labels.clone());
         // Not to be overridden: these two are what keeps one developer's environment from another's.
         labels.insert("developer".to_owned(), self.name.to_string());

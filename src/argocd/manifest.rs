@@ -187,10 +187,15 @@ fn workload(object: &mut Value, name: &str, settings: &Settings) {
     }
     if plugins {
         let image = pod["containers"][0]["image"].clone();
-        let sidecars: Vec<Value> = settings.sidecars.iter().cloned().map(|mut sidecar| {
-            sidecar["image"] = image.clone();
-            sidecar
-        }).collect();
+        let sidecars: Vec<Value> = settings
+            .sidecars
+            .iter()
+            .cloned()
+            .map(|mut sidecar| {
+                sidecar["image"] = image.clone();
+                sidecar
+            })
+            .collect();
         append(&mut pod["containers"], &sidecars);
         append(&mut pod["volumes"], &settings.volumes);
     }

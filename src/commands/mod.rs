@@ -6,9 +6,11 @@ mod doctor;
 mod down;
 mod internal;
 mod kubeconfig;
+mod lint;
 mod list;
 mod open;
 mod plan;
+mod preview;
 mod select;
 mod status;
 mod up;
@@ -65,10 +67,12 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new() };
     listen(app.cancel.clone())?;
     match command {
+        Command::Lint(args) => lint::run(&app, &args),
         Command::Doctor(args) => doctor::run(&app, &args).await,
         Command::Dev(dev) => match *dev {
             Dev::Up(args) => up::run(&app, &args).await,
             Dev::Plan(args) => plan::run(&app, &args).await,
+            Dev::Preview(args) => preview::run(&app, &args).await,
             Dev::Down(args) => down::run(&app, &args).await,
             Dev::Status(args) => status::run(&app, &args).await,
             Dev::List => list::run(&app).await,

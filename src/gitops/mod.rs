@@ -5,13 +5,14 @@
 
 pub mod appset;
 mod blocks;
-pub mod environment;
+mod environment;
 pub mod finding;
 mod functions;
 mod generate;
 mod glob;
 mod kustomize;
 pub mod labels;
+pub mod lint;
 pub mod overlay;
 mod params;
 mod patches;

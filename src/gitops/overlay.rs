@@ -177,6 +177,7 @@ fn env_folders(
     let mut known = BTreeSet::new();
     for set in &repository.application_sets {
         known.insert(set.name.clone());
+        known.extend(apps(&set.spec.generators));
         if !any(&set.spec.generators, &|generator| matches!(generator.kind, Kind::Clusters(_))) {
             warnings.push(
                 Finding::warning("no-cluster-generator", &set.file, set.line("/spec/generators"))
@@ -200,7 +201,7 @@ fn env_folders(
     match unknown {
         None => Ok(files),
         Some(app) => {
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).filter(|app| !app.contains('*')).collect();
             Err(Error::usage(format!("there is no application \"{app}\" in this repository"))
                 .hint(format!("there are: {}", known.join(", "))))
         }
@@ -269,11 +270,19 @@ pub(super) fn any(generators: &[Generator], condition: &dyn Fn(&Generator) -> bo
 
 /// Whether an ApplicationSet belongs to an application, by its name or by the folders it reads.
 pub(super) fn belongs_to(set: &ApplicationSet, app: &str) -> bool {
-    let reads = |generator: &Generator| match &generator.kind {
-        Kind::Git(git) => git.directories.iter().chain(&git.files).any(|pattern| app_of(&pattern.path) == app),
-        _ => false,
+    set.name == app || apps(&set.spec.generators).contains(app)
+}
+
+/// The applications whose folders generators name.
+fn apps(generators: &[Generator]) -> BTreeSet<String> {
+    let of = |generator: &Generator| match &generator.kind {
+        Kind::Git(git) => {
+            git.directories.iter().chain(&git.files).map(|pattern| app_of(&pattern.path).into()).collect()
+        }
+        Kind::Matrix(children) | Kind::Merge { generators: children, .. } => apps(children),
+        _ => BTreeSet::new(),
     };
-    set.name == app || any(&set.spec.generators, &reads)
+    generators.iter().flat_map(of).collect()
 }
 
 /// One JSON patch operation.

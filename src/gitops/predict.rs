@@ -116,9 +116,12 @@ fn engines(set: &ApplicationSet) -> (Result<Engine, String>, Result<Engine, Stri
     (Engine::new(set.spec.go_template, &set.spec.options), Engine::new(set.spec.go_template, &strict))
 }
 
+/// `goTemplate` and `goTemplateOptions`.
+type Setting = (bool, Vec<String>);
+
 struct Predictor<'a> {
     world: World<'a>,
-    engines: HashMap<(bool, Vec<String>), Rc<(Engine, Engine)>>,
+    engines: HashMap<Setting, Rc<(Engine, Engine)>>,
     texts: HashSet<Arc<str>>,
     result: Prediction,
 }
@@ -247,28 +250,25 @@ impl Predictor<'_> {
     }
 
     fn application(&mut self, set: &ApplicationSet, app: &Value) -> PredictedApplication {
-        let source = app.pointer("/spec/source").or_else(|| app.pointer("/spec/sources")).unwrap_or(&Value::Null);
+        let (name, spec) = (&app["metadata"]["name"], &app["spec"]);
+        let source = spec.get("source").or_else(|| spec.get("sources")).unwrap_or(&Value::Null);
         let first = if source.is_array() { &source[0] } else { source };
-        let mut at = |value: Option<&Value>| self.text(value.and_then(Value::as_str).unwrap_or_default());
+        let destination = &spec["destination"];
+        let options = spec["syncPolicy"]["syncOptions"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut text = |value: &Value| self.text(value.as_str().unwrap_or_default());
         PredictedApplication {
-            name: at(app.pointer("/metadata/name")),
-            application_set: at(Some(&Value::from(set.name.as_str()))),
-            namespace: at(app.pointer("/spec/destination/namespace")),
-            project: at(app.pointer("/spec/project")),
-            path: at(first.get("path")),
-            repo_url: at(first.get("repoURL")),
-            revision: at(first.get("targetRevision")),
-            server: at(app.pointer("/spec/destination/server")),
-            cluster: at(app.pointer("/spec/destination/name")),
-            plugin: first.pointer("/plugin/name").map(|name| at(Some(name))),
-            sync_options: app
-                .pointer("/spec/syncPolicy/syncOptions")
-                .and_then(Value::as_array)
-                .map_or(&[][..], Vec::as_slice)
-                .iter()
-                .map(|option| at(Some(option)))
-                .collect(),
+            name: text(name),
+            namespace: text(&destination["namespace"]),
+            project: text(&spec["project"]),
+            path: text(&first["path"]),
+            repo_url: text(&first["repoURL"]),
+            revision: text(&first["targetRevision"]),
+            server: text(&destination["server"]),
+            cluster: text(&destination["name"]),
+            plugin: first.get("plugin").map(|plugin| text(&plugin["name"])),
+            sync_options: options.iter().map(&mut text).collect(),
             source: Json::new(source),
+            application_set: self.text(&set.name),
         }
     }
 

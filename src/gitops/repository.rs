@@ -131,3 +131,7 @@ impl Root {
         Ok(build)
     }
 }
+
+#[cfg(test)]
+#[path = "repository_tests.rs"]
+mod tests;

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::git::{Checkout, CommitId, Overlay, Owner, Removal};
-use crate::steps::{BRANCH, SAMPLE};
+use crate::steps::{BRANCH, CLUSTER, SAMPLE};
 
 pub struct Branch {
     pub after_sample: bool,
@@ -25,7 +25,8 @@ impl Step<Context> for Branch {
     }
 
     fn needs(&self) -> &[StepId] {
-        if self.after_sample { &[SAMPLE] } else { &[] }
+        // The overlay may name addresses of the cluster's network, which is there once the cluster is.
+        if self.after_sample { &[SAMPLE, CLUSTER] } else { &[CLUSTER] }
     }
 
     fn describe(&self) -> String {
@@ -53,7 +54,10 @@ impl Step<Context> for Branch {
         let checkout = Checkout::open(&cx.spec.repo)?;
         let (branch, owner, message) = (cx.spec.name.branch(), owner(cx), message(cx));
         let plan = cx.overlay().await?;
-        cx.note(|facts| facts.base_commit = Some(plan.base.to_string()))?;
+        cx.note(|facts| {
+            facts.base_commit = Some(plan.base.to_string());
+            facts.address_range = plan.preset.as_ref().and_then(|preset| preset.address_range.clone());
+        })?;
         checkout.write_branch(&overlay(&branch, &owner, plan, &message)).await.map(drop)
     }
 

@@ -19,8 +19,8 @@ pub fn secret_name(cx: &Context) -> String {
     format!("k8tre-cluster-{}", cx.spec.name)
 }
 
-fn secret(cx: &Context) -> Value {
-    let mut labels = json!(cx.spec.cluster_labels());
+async fn secret(cx: &Context) -> Result<Value> {
+    let mut labels = json!(cx.overlay().await?.labels);
     labels["argocd.argoproj.io/secret-type"] = json!("cluster");
     let encoded = |text: &str| BASE64_STANDARD.encode(text);
     let secret = json!({
@@ -32,7 +32,7 @@ fn secret(cx: &Context) -> Value {
             "config": encoded(r#"{"tlsClientConfig":{"insecure":false}}"#)
         }
     });
-    objects::owned(secret, &cx.id)
+    Ok(objects::owned(secret, &cx.id))
 }
 
 #[async_trait]
@@ -55,17 +55,17 @@ impl Step<Context> for Registration {
 
     async fn observe(&self, cx: &Context) -> Result<State> {
         let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        objects::observe(&kube, &secret(cx), NAMESPACE, &cx.id).await
+        objects::observe(&kube, &secret(cx).await?, NAMESPACE, &cx.id).await
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
         let kube = cx.require_kube().await?;
-        objects::refuse_foreign(&kube, &secret(cx), NAMESPACE, &cx.id).await?;
-        kube.apply(&secret(cx), NAMESPACE).await.map(drop)
+        objects::refuse_foreign(&kube, &secret(cx).await?, NAMESPACE, &cx.id).await?;
+        kube.apply(&secret(cx).await?, NAMESPACE).await.map(drop)
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
         let Some(kube) = cx.kube().await? else { return Ok(()) };
-        objects::delete_owned(&kube, &secret(cx), NAMESPACE, &cx.id).await
+        objects::delete_owned(&kube, &secret(cx).await?, NAMESPACE, &cx.id).await
     }
 }

@@ -29,6 +29,7 @@ fn spec() -> Spec {
         labels: Default::default(),
         skip: Default::default(),
         only: Default::default(),
+        with: Default::default(),
         kind: KindSpec { node_image: None, config: "single".into() },
         argocd: ArgoCdSpec {
             version: "v3.6.1".into(),

@@ -60,3 +60,25 @@ pub async fn in_use(docker: &Docker, network: &Network) -> Result<bool> {
     let nodes = docker.containers(&[CLUSTER_LABEL]).await?;
     Ok(nodes.iter().any(|node| node.networks.contains_key(&network.name)))
 }
+
+/// The last fifty-six addresses but the very last of an IPv4 network: Docker hands out from the front.
+pub fn address_range(subnet: &str) -> Option<String> {
+    let (address, prefix) = subnet.split_once('/')?;
+    let address: std::net::Ipv4Addr = address.parse().ok()?;
+    let prefix: u32 = prefix.parse().ok().filter(|prefix| (1..=24).contains(prefix))?;
+    let last = u32::from(address) | (u32::MAX >> prefix);
+    Some(format!("{}-{}", std::net::Ipv4Addr::from(last - 55), std::net::Ipv4Addr::from(last - 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_for_load_balancers_are_at_the_end_of_the_subnet() {
+        assert_eq!(address_range("172.18.0.0/16").as_deref(), Some("172.18.255.200-172.18.255.254"));
+        assert_eq!(address_range("192.168.5.0/24").as_deref(), Some("192.168.5.200-192.168.5.254"));
+        assert_eq!(address_range("fc00:f853::/64"), None);
+        assert_eq!(address_range("10.0.0.0/30"), None);
+    }
+}
