@@ -105,37 +105,32 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
         .map_err(|error| {
             error.context("could not look whether anything is left").hint(format!("look again: k8tre dev down {name}"))
         })?;
-    if failures.is_empty() && audit.left.is_empty() {
+    let gone = failures.is_empty() && audit.left.is_empty();
+    if gone {
         lock.remove_folder()?;
     }
-    Ok((say(app, name, &failures, audit), u8::from(!failures.is_empty()))).map(|(audit, code)| {
-        let code = code.max(u8::from(!audit.left.is_empty()));
-        (audit, code)
-    })
+    say(app, name, &failures, &audit);
+    Ok((audit, u8::from(!gone)))
 }
 
-fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], audit: Audit) -> Audit {
+fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], audit: &Audit) {
+    let ui = &app.ui;
     for (_, error) in failures {
-        app.ui.error(error);
+        ui.error(error);
     }
     for kept in &audit.kept {
-        app.ui.say(&format!("  kept: {}  ({})", kept.what, kept.remove));
+        ui.say(&format!("  kept: {}", kept.what));
+        ui.say(&format!("        {}", kept.remove));
     }
     if failures.is_empty() && audit.left.is_empty() {
-        app.ui.say(&format!(
-            "{} {name} is gone: nothing left among {}, journal",
-            app.ui.tick(),
-            audit.checked.join(", ")
-        ));
-        return audit;
+        return ui.say(&format!("{} {name} is gone; nothing left among: {}, journal", ui.tick(), audit.checked.join(", ")));
     }
-    app.ui.say(&format!("{} {name} is not gone", app.ui.cross()));
+    ui.say(&format!("{} {name} is not gone", ui.cross()));
     for left in &audit.left {
-        app.ui.say(&format!("  left: {}", left.what));
-        app.ui.say(&format!("        {}", left.remove));
+        ui.say(&format!("  left: {}", left.what));
+        ui.say(&format!("        {}", left.remove));
     }
-    app.ui.say(&format!("  try again: k8tre dev down {name}"));
-    audit
+    ui.say(&format!("  try again: k8tre dev down {name}"));
 }
 
 fn plan(app: &App, journal: &Journal) -> Result<()> {
