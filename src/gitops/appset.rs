@@ -52,11 +52,20 @@ pub struct Generator {
 pub enum Kind {
     Git(Git),
     Clusters(Clusters),
-    List { elements: Vec<Value>, yaml: Option<String> },
+    List {
+        elements: Vec<Value>,
+        yaml: Option<String>,
+    },
     Matrix(Vec<Generator>),
-    Merge { generators: Vec<Generator>, keys: Vec<String> },
+    Merge {
+        generators: Vec<Generator>,
+        keys: Vec<String>,
+    },
     /// Its result depends on something that is not in the repository.
-    Unpredictable { kind: String, reason: &'static str },
+    Unpredictable {
+        kind: String,
+        reason: &'static str,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -249,10 +258,7 @@ struct At<'a> {
 
 impl<'a> At<'a> {
     fn field(&self, key: &str) -> At<'a> {
-        At {
-            value: self.value.get(key).unwrap_or(&Value::Null),
-            pointer: format!("{}/{}", self.pointer, token(key)),
-        }
+        At { value: self.value.get(key).unwrap_or(&Value::Null), pointer: format!("{}/{}", self.pointer, token(key)) }
     }
 
     fn problem(&self, message: &str) -> Problem {
@@ -326,8 +332,14 @@ mod tests {
             (with("  - git: {}\n    list: {}\n"), "a.yaml:6: ApplicationSet x: a generator must have exactly one kind"),
             (with("  - gti: {}\n"), "a.yaml:6: ApplicationSet x: gti is not a kind of generator"),
             (with("  - clusters:\n      selector:\n        matchLabels:\n          a: 1\n"), "a.yaml:8:"),
-            (with("  - matrix:\n      generators:\n      - list: {}\n"), "a matrix takes two generators, this one has 1"),
-            (with("  - git:\n      directories:\n      - exclude: true\n"), "a.yaml:8: ApplicationSet x: it has no path"),
+            (
+                with("  - matrix:\n      generators:\n      - list: {}\n"),
+                "a matrix takes two generators, this one has 1",
+            ),
+            (
+                with("  - git:\n      directories:\n      - exclude: true\n"),
+                "a.yaml:8: ApplicationSet x: it has no path",
+            ),
         ] {
             let error = read(&text).unwrap_err().to_string();
             assert!(error.contains(said), "{error}\n{text}");

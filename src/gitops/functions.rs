@@ -149,8 +149,7 @@ fn builtins(functions: &mut Registry) {
 fn shown_by_verb(arguments: &[Value]) -> Vec<Value> {
     let mut arguments = arguments.to_vec();
     let format = arguments.first().and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut next = 1;
-    for verb in format.replace("%%", "").split('%').skip(1) {
+    for (next, verb) in (1..).zip(format.replace("%%", "").split('%').skip(1)) {
         // A width from an argument or an argument by number moves the count; such formats stay as they are.
         if verb.starts_with(['*', '[']) {
             break;
@@ -160,7 +159,6 @@ fn shown_by_verb(arguments: &[Value]) -> Vec<Value> {
         {
             *value = params::text(value).into();
         }
-        next += 1;
     }
     arguments
 }

@@ -32,8 +32,15 @@ impl From<Problem> for Stop {
 pub enum Event {
     NoFolder(Vec<Pattern>),
     NoFile(Vec<Pattern>),
-    /// The selector as filled in, and as written. `path` is that of the outer generator's folder.
-    Selection { path: Option<String>, wanted: Selector, written: Selector, selected: bool },
+    /// The selector as filled in, and as written. `path` is the folder that an outer generator gave.
+    Selection {
+        path: Option<String>,
+        wanted: Selector,
+        written: Selector,
+        selected: bool,
+    },
+    /// The folders that a git generator found inside a matrix.
+    Folders(Vec<String>),
     Filtered,
     EmptyList,
 }
@@ -44,14 +51,35 @@ pub struct Run<'a> {
     pub engine: &'a Engine,
     /// The same language with `missingkey=error`: a matrix fills `values` in only where it can.
     pub strict: &'a Engine,
-    pub events: Option<&'a RefCell<Vec<Event>>>,
+    pub trace: Option<&'a Trace>,
+}
+
+/// Takes down what happens. The path is that of the matrices under way: a folder, where their first generator gave one.
+#[derive(Default)]
+pub struct Trace {
+    events: RefCell<Vec<Event>>,
+    outer: RefCell<Vec<Option<String>>>,
+}
+
+impl Trace {
+    pub fn events(self) -> Vec<Event> {
+        self.events.into_inner()
+    }
 }
 
 impl Run<'_> {
     fn event(&self, event: impl FnOnce() -> Event) {
-        if let Some(events) = self.events {
-            events.borrow_mut().push(event());
+        if let Some(trace) = self.trace {
+            let event = event();
+            trace.events.borrow_mut().push(event);
         }
+    }
+
+    /// Whether a matrix is under way, and the innermost folder that one gave.
+    fn outer(&self) -> (bool, Option<String>) {
+        let Some(trace) = self.trace else { return (false, None) };
+        let outer = trace.outer.borrow();
+        (!outer.is_empty(), outer.iter().rev().find_map(Clone::clone))
     }
 
     /// The parameters of a generator. `outer` are those of the first generator of a matrix, for its second.
@@ -63,7 +91,7 @@ impl Run<'_> {
         let effective = filled.as_ref().unwrap_or(generator);
         let mut found = match &effective.kind {
             Kind::Git(git) => self.git(git, effective)?,
-            Kind::Clusters(clusters) => self.clusters(clusters, effective, generator, outer)?,
+            Kind::Clusters(clusters) => self.clusters(clusters, effective, generator)?,
             Kind::List { elements, yaml } => self.list(elements, yaml.as_deref(), effective)?,
             Kind::Matrix(children) => self.matrix(children, effective)?,
             Kind::Merge { generators, keys } => self.merge(generators, keys, effective)?,
@@ -109,7 +137,9 @@ impl Run<'_> {
                     let pointer = format!("{pointer}/{}", token(key));
                     let field = match field {
                         Json::Object(values) if kind && key == "values" => self.values(values, parameters),
-                        field => self.filled(field, parameters, &pointer, matches!(key.as_str(), "git" | "clusters"))?,
+                        field => {
+                            self.filled(field, parameters, &pointer, matches!(key.as_str(), "git" | "clusters"))?
+                        }
                     };
                     filled.insert(render(key, &pointer)?, field);
                 }
@@ -137,6 +167,8 @@ impl Run<'_> {
             let folders = self.world.folders(&git.directories);
             if folders.is_empty() {
                 self.event(|| Event::NoFolder(git.directories.clone()));
+            } else if self.outer().0 {
+                self.event(|| Event::Folders(folders.iter().map(|folder| (*folder).to_owned()).collect()));
             }
             return folders
                 .into_iter()
@@ -247,18 +279,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn clusters(
-        &self,
-        clusters: &Clusters,
-        generator: &Generator,
-        written: &Generator,
-        outer: Option<&Map>,
-    ) -> Result<Vec<Map>, Stop> {
-        let selected = self.world.select(&clusters.selector).map_err(|message| {
-            Problem::new(&format!("{}/clusters/selector", generator.pointer), message)
-        })?;
+    fn clusters(&self, clusters: &Clusters, generator: &Generator, written: &Generator) -> Result<Vec<Map>, Stop> {
+        let selected = self
+            .world
+            .select(&clusters.selector)
+            .map_err(|message| Problem::new(&format!("{}/clusters/selector", generator.pointer), message))?;
         self.event(|| Event::Selection {
-            path: outer.and_then(outer_path),
+            path: self.outer().1,
             wanted: clusters.selector.clone(),
             written: match &written.kind {
                 Kind::Clusters(written) => written.selector.clone(),
@@ -330,7 +357,14 @@ impl Run<'_> {
         let [first, second] = children else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for outer in self.generate(first, None)? {
-            for inner in self.generate(second, Some(&outer))? {
+            if let Some(trace) = self.trace {
+                trace.outer.borrow_mut().push(outer_path(&outer));
+            }
+            let inner = self.generate(second, Some(&outer));
+            if let Some(trace) = self.trace {
+                trace.outer.borrow_mut().pop();
+            }
+            for inner in inner? {
                 found.push(match self.engine.is_go() {
                     true => params::merged(&inner, &outer),
                     false => combined(&outer, &inner)
@@ -378,12 +412,20 @@ fn folder_of(file: &str) -> &str {
     file.rsplit_once('/').map_or(".", |(folder, _)| folder)
 }
 
+/// The folder among these parameters, also below a `pathParamPrefix`.
 fn outer_path(outer: &Map) -> Option<String> {
-    let path = match outer.get("path")? {
-        Value::Map(path) => path.get("path")?.clone(),
-        simple => simple.clone(),
+    let of = |params: &Map| match params.get("path") {
+        Some(Value::Map(path)) => path.get("path").and_then(Value::as_str).map(str::to_owned),
+        Some(Value::String(path)) => Some(path.to_string()),
+        _ => None,
     };
-    path.as_str().map(str::to_owned)
+    of(outer).or_else(|| {
+        outer.iter().find_map(|(key, value)| match value {
+            Value::Map(params) => of(params),
+            Value::String(path) if key.ends_with(".path") => Some(path.to_string()),
+            _ => None,
+        })
+    })
 }
 
 fn flat_texts(object: &Map) -> Map {

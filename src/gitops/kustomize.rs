@@ -30,8 +30,15 @@ const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomizat
 
 /// Fields that could change ApplicationSets and are not followed.
 const NOT_FOLLOWED: &[&str] = &[
-    "components", "configurations", "generators", "helmCharts", "helmChartInflationGenerator", "replacements",
-    "transformers", "validators", "vars",
+    "components",
+    "configurations",
+    "generators",
+    "helmCharts",
+    "helmChartInflationGenerator",
+    "replacements",
+    "transformers",
+    "validators",
+    "vars",
 ];
 
 /// The kustomization file of a folder.
@@ -65,9 +72,8 @@ pub fn build(tree: &dyn Tree, folder: &str) -> Result<Build> {
 
 impl Build {
     fn folder(&mut self, tree: &dyn Tree, folder: &str) -> Result<()> {
-        let file = kustomization(tree, folder).ok_or_else(|| {
-            Error::failed(format!("{folder} has no kustomization.yaml"))
-        })?;
+        let file =
+            kustomization(tree, folder).ok_or_else(|| Error::failed(format!("{folder} has no kustomization.yaml")))?;
         if !self.under_way.insert(folder.to_owned()) {
             return Err(Error::failed(format!("{file} includes itself")));
         }
@@ -85,7 +91,9 @@ impl Build {
             self.findings.push(
                 Finding::warning("kustomize-not-followed", &file, document.lines.at(&format!("/{field}")))
                     .message(format!("{field} may change ApplicationSets in a way that k8tre does not follow"))
-                    .fix("use patches, or check the result against a live Argo CD: k8tre dev preview --against CONTEXT"),
+                    .fix(
+                        "use patches, or check the result against a live Argo CD: k8tre dev preview --against CONTEXT",
+                    ),
             );
         }
         let mut objects = self.objects.split_off(first);
@@ -115,7 +123,11 @@ impl Build {
         if kustomization(tree, &path).is_some() {
             return self.folder(tree, &path).with_context(|| format!("{file}:{line}"));
         }
-        if entry.contains("://") || entry.contains("?ref=") || entry.starts_with("git@") || entry.starts_with("github.com/") {
+        if entry.contains("://")
+            || entry.contains("?ref=")
+            || entry.starts_with("git@")
+            || entry.starts_with("github.com/")
+        {
             self.findings.push(
                 Finding::warning("remote-resource", file, line)
                     .message(format!("{entry} is fetched when it is built; ApplicationSets in it are not predicted"))
@@ -224,7 +236,10 @@ impl Target {
             return Err(Error::failed("annotationSelector of a patch target is not supported"));
         }
         let labels = text("labelSelector").map_or(Vec::new(), |text| {
-            text.split(',').filter_map(|part| part.split_once('=')).map(|(k, v)| (k.trim().into(), v.trim().into())).collect()
+            text.split(',')
+                .filter_map(|part| part.split_once('='))
+                .map(|(k, v)| (k.trim().into(), v.trim().into()))
+                .collect()
         });
         Ok(Target {
             group: text("group").map(Into::into),
@@ -249,7 +264,8 @@ impl Target {
     fn matches(&self, object: &Value) -> bool {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
-        let fits = |regex: &Option<Regex>, pointer: &str| regex.as_ref().is_none_or(|regex| regex.is_match(text(pointer)));
+        let fits =
+            |regex: &Option<Regex>, pointer: &str| regex.as_ref().is_none_or(|regex| regex.is_match(text(pointer)));
         let label = |key: &str| object.pointer("/metadata/labels").and_then(|labels| labels.get(key)?.as_str());
         self.group.as_ref().is_none_or(|wanted| wanted == group)
             && self.version.as_ref().is_none_or(|wanted| wanted == version)

@@ -4,22 +4,28 @@
 //! controller (v3.6.1) will make of it; `overlay` makes a developer's branch; `lint` and `preset` know K8TRE's habits.
 
 pub mod appset;
+mod blocks;
+mod environment;
 pub mod finding;
 mod functions;
 mod generate;
 mod glob;
 mod kustomize;
 pub mod labels;
+pub mod lint;
+pub mod overlay;
 mod params;
+mod patches;
 mod plan;
 pub mod predict;
+pub mod preset;
 mod reason;
 pub mod repository;
 pub mod selector;
 pub mod template;
+#[cfg(test)]
+mod testing;
 pub mod tree;
 pub mod url;
 pub mod world;
-#[cfg(test)]
-mod testing;
 mod yaml;

@@ -17,7 +17,9 @@ pub fn value(json: &Json) -> Value {
         Json::Number(number) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
         Json::String(text) => Value::from(text.as_str()),
         Json::Array(items) => Value::from(items.iter().map(value).collect::<Vec<_>>()),
-        Json::Object(fields) => Value::from(fields.iter().map(|(key, v)| (key.as_str().into(), value(v))).collect::<Map>()),
+        Json::Object(fields) => {
+            Value::from(fields.iter().map(|(key, v)| (key.as_str().into(), value(v))).collect::<Map>())
+        }
     }
 }
 

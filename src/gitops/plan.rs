@@ -22,8 +22,11 @@ impl Plan {
         match value {
             Value::String(text) => Self::text(text, engine, pointer),
             Value::Array(items) => {
-                let plans: Vec<Plan> =
-                    items.iter().enumerate().map(|(i, item)| Self::new(item, engine, &format!("{pointer}/{i}"))).collect();
+                let plans: Vec<Plan> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(i, item)| Self::new(item, engine, &format!("{pointer}/{i}")))
+                    .collect();
                 match plans.iter().all(Plan::is_fixed) {
                     true => Plan::Fixed(value.clone()),
                     false => Plan::List(plans),

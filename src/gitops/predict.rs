@@ -1,7 +1,6 @@
 //! Which Applications the ApplicationSets of a repository make, for given clusters: what Argo CD's controller v3.6.1
 //! would do, without it.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use super::appset::{ApplicationSet, Problem};
 use super::finding::Finding;
-use super::generate::{Event, Run, Stop};
+use super::generate::{Event, Run, Stop, Trace};
 use super::plan::Plan;
 use super::repository::Repository;
 use super::template::Engine;
@@ -87,7 +86,8 @@ pub struct Excluded {
 /// Predicts every Application. The tree is the commit that Argo CD will read.
 pub fn predict(repository: &Repository, tree: &dyn Tree, clusters: &[Cluster]) -> Prediction {
     let world = World::new(tree, &repository.root.repo_url, clusters);
-    let mut predictor = Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
+    let mut predictor =
+        Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
     predictor.result.findings.extend(repository.findings.iter().cloned());
     for set in &repository.application_sets {
         predictor.set(set);
@@ -100,15 +100,15 @@ pub fn predict(repository: &Repository, tree: &dyn Tree, clusters: &[Cluster]) -
 
 /// What is known about the folders that a generator looked at, for these clusters; see `overlay`.
 pub(super) fn selections(set: &ApplicationSet, world: &World) -> Vec<Event> {
-    let events = RefCell::new(Vec::new());
+    let trace = Trace::default();
     if let (Ok(engine), Ok(strict)) = engines(set) {
-        let run = Run { world, engine: &engine, strict: &strict, events: Some(&events) };
+        let run = Run { world, engine: &engine, strict: &strict, trace: Some(&trace) };
         for generator in &set.spec.generators {
             // A mistake is a finding of the prediction; here only the folders matter.
             let _ = run.generate(generator, None);
         }
     }
-    events.into_inner()
+    trace.events()
 }
 
 fn engines(set: &ApplicationSet) -> (Result<Engine, String>, Result<Engine, String>) {
@@ -116,9 +116,12 @@ fn engines(set: &ApplicationSet) -> (Result<Engine, String>, Result<Engine, Stri
     (Engine::new(set.spec.go_template, &set.spec.options), Engine::new(set.spec.go_template, &strict))
 }
 
+/// `goTemplate` and `goTemplateOptions`.
+type Setting = (bool, Vec<String>);
+
 struct Predictor<'a> {
     world: World<'a>,
-    engines: HashMap<(bool, Vec<String>), Rc<(Engine, Engine)>>,
+    engines: HashMap<Setting, Rc<(Engine, Engine)>>,
     texts: HashSet<Arc<str>>,
     result: Prediction,
 }
@@ -141,7 +144,7 @@ impl Predictor<'_> {
         };
         let mut made = Vec::new();
         for generator in &set.spec.generators {
-            let run = Run { world: &self.world, engine: &engines.0, strict: &engines.1, events: None };
+            let run = Run { world: &self.world, engine: &engines.0, strict: &engines.1, trace: None };
             let parameters = match run.generate(generator, None) {
                 Ok(parameters) => parameters,
                 Err(Stop::Problem(problem)) => return self.failed(set, &problem),
@@ -213,7 +216,9 @@ impl Predictor<'_> {
                 let place = if app.server.is_empty() { &app.cluster } else { &app.server };
                 self.result.findings.push(
                     Finding::error("destination-unknown", &set.file, set.line("/spec/template/spec/destination"))
-                        .message(format!("Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"))
+                        .message(format!(
+                            "Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"
+                        ))
                         .fix("use {{.server}} of a cluster generator, or register the cluster"),
                 );
                 continue;
@@ -245,28 +250,25 @@ impl Predictor<'_> {
     }
 
     fn application(&mut self, set: &ApplicationSet, app: &Value) -> PredictedApplication {
-        let source = app.pointer("/spec/source").or_else(|| app.pointer("/spec/sources")).unwrap_or(&Value::Null);
+        let (name, spec) = (&app["metadata"]["name"], &app["spec"]);
+        let source = spec.get("source").or_else(|| spec.get("sources")).unwrap_or(&Value::Null);
         let first = if source.is_array() { &source[0] } else { source };
-        let mut at = |value: Option<&Value>| self.text(value.and_then(Value::as_str).unwrap_or_default());
+        let destination = &spec["destination"];
+        let options = spec["syncPolicy"]["syncOptions"].as_array().map_or(&[][..], Vec::as_slice);
+        let mut text = |value: &Value| self.text(value.as_str().unwrap_or_default());
         PredictedApplication {
-            name: at(app.pointer("/metadata/name")),
-            application_set: at(Some(&Value::from(set.name.as_str()))),
-            namespace: at(app.pointer("/spec/destination/namespace")),
-            project: at(app.pointer("/spec/project")),
-            path: at(first.get("path")),
-            repo_url: at(first.get("repoURL")),
-            revision: at(first.get("targetRevision")),
-            server: at(app.pointer("/spec/destination/server")),
-            cluster: at(app.pointer("/spec/destination/name")),
-            plugin: first.pointer("/plugin/name").map(|name| at(Some(name))),
-            sync_options: app
-                .pointer("/spec/syncPolicy/syncOptions")
-                .and_then(Value::as_array)
-                .map_or(&[][..], Vec::as_slice)
-                .iter()
-                .map(|option| at(Some(option)))
-                .collect(),
+            name: text(name),
+            namespace: text(&destination["namespace"]),
+            project: text(&spec["project"]),
+            path: text(&first["path"]),
+            repo_url: text(&first["repoURL"]),
+            revision: text(&first["targetRevision"]),
+            server: text(&destination["server"]),
+            cluster: text(&destination["name"]),
+            plugin: first.get("plugin").map(|plugin| text(&plugin["name"])),
+            sync_options: options.iter().map(&mut text).collect(),
             source: Json::new(source),
+            application_set: self.text(&set.name),
         }
     }
 

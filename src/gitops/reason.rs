@@ -14,7 +14,7 @@ pub fn reason(events: &[Event], world: &World) -> String {
         Event::NoFile(patterns) => Some(format!("no file matches {}", listed(patterns))),
         Event::Filtered => Some("the generator's own selector leaves nothing over".into()),
         Event::EmptyList => Some("its list has no elements".into()),
-        Event::Selection { .. } => None,
+        Event::Selection { .. } | Event::Folders(_) => None,
     };
     let mut reasons: Vec<String> = events.iter().filter_map(of_event).chain(unselected(events, world)).collect();
     let mut told = BTreeSet::new();

@@ -100,8 +100,9 @@ impl Root {
         };
         let repo_url = text("/spec/source/repoURL").ok_or_else(|| missing("/spec/source/repoURL"))?.to_owned();
         let path = text("/spec/source/path").ok_or_else(|| missing("/spec/source/path"))?;
-        let path = kustomize::resolved("", path)
-            .ok_or_else(|| Error::failed(format!("{file}:{}: {path} leads out of the repository", lines.at("/spec/source/path"))))?;
+        let path = kustomize::resolved("", path).ok_or_else(|| {
+            Error::failed(format!("{file}:{}: {path} leads out of the repository", lines.at("/spec/source/path")))
+        })?;
         let revision = text("/spec/source/targetRevision").unwrap_or("HEAD").to_owned();
         Ok(Root { file: file.into(), repo_url, revision, path, lines, value })
     }
@@ -130,3 +131,7 @@ impl Root {
         Ok(build)
     }
 }
+
+#[cfg(test)]
+#[path = "repository_tests.rs"]
+mod tests;

@@ -76,9 +76,11 @@ impl Selector {
     /// Everything that keeps these labels from being selected.
     pub fn misses<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> Vec<Miss> {
         let found = |key: &str| label(key).map(str::to_owned);
-        let labels = self.labels.iter().filter(|(key, value)| label(key) != Some(value.as_str())).map(
-            |(key, value)| Miss::Label { key: key.clone(), wanted: value.clone(), found: found(key) },
-        );
+        let labels = self
+            .labels
+            .iter()
+            .filter(|(key, value)| label(key) != Some(value.as_str()))
+            .map(|(key, value)| Miss::Label { key: key.clone(), wanted: value.clone(), found: found(key) });
         let expressions = self.expressions.iter().filter(|e| !e.holds(label(&e.key))).map(|e| Miss::Expression {
             key: e.key.clone(),
             wanted: e.to_string(),

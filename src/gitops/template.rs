@@ -7,6 +7,7 @@
 //! template before it runs:
 //! - `index` of an absent key in a map of strings (labels, annotations, values) is "", as in Go, and not `<no value>`;
 //! - numbers print as Go prints them (`1e+06`);
+//! - blocks must be closed (`blocks`);
 //! - a bound on the work: template calls may not recurse, and the calls of one template are counted beforehand, since
 //!   calls that double at each level finish in no lifetime; output and arguments are bounded in size.
 
@@ -18,7 +19,7 @@ use std::rc::Rc;
 use gotmpl::parse::{CommandNode, Expr, ListNode, Node, Parser, PipeNode};
 use gotmpl::{MissingKey, Template, Value};
 
-use super::functions;
+use super::{blocks, functions};
 
 /// A template engine for one setting of `goTemplate` and `goTemplateOptions`. Each text is parsed once.
 pub struct Engine {
@@ -174,6 +175,9 @@ fn go(text: &str, missing: MissingKey) -> Result<Template, String> {
     if text.len() > MAX_TEMPLATE {
         return Err(format!("the template is longer than {MAX_TEMPLATE} bytes"));
     }
+    if let Some(problem) = blocks::problem(text) {
+        return Err(problem);
+    }
     let parsed = Parser::new(text, "{{", "}}").and_then(Parser::parse);
     let (main, defines) = parsed.map_err(|error| error.to_string().trim_start_matches("template: ").to_owned())?;
     let mut trees: BTreeMap<String, ListNode> = BTreeMap::from([(MAIN.to_owned(), main)]);
@@ -184,8 +188,7 @@ fn go(text: &str, missing: MissingKey) -> Result<Template, String> {
     }
     let mut costs = BTreeMap::new();
     cost(MAIN, &trees, &mut costs)?;
-    let mut template =
-        Template::new("").missing_key(missing).max_range_iters(MAX_ITERATIONS).funcs(functions::all());
+    let mut template = Template::new("").missing_key(missing).max_range_iters(MAX_ITERATIONS).funcs(functions::all());
     for (name, mut tree) in trees {
         rewrite_list(&mut tree);
         template = template.add_parse_tree(&name, tree);

@@ -37,7 +37,10 @@ fn go_templates_print_what_go_prints() {
         ("{{define \"t\"}}<{{.}}>{{end}}{{template \"t\" .name}}", "<Prod_EU.1>"),
         ("{{normalize .name}} {{.name | normalize | trunc 4}}", "prod-eu.1 prod"),
         ("{{default \"d\" .empty}}{{.empty | default \"e\"}}{{default \"f\" .name}}", "deProd_EU.1"),
-        ("{{slugify 10 true \"Feature/very long-name\"}} {{slugify 10 false \"feature-very-long\"}}", "feature feature-ve"),
+        (
+            "{{slugify 10 true \"Feature/very long-name\"}} {{slugify 10 false \"feature-very-long\"}}",
+            "feature feature-ve",
+        ),
         ("{{toYaml .map}}", "a:\n  c: d\nb: 2"),
         ("{{toJson .map}}", "{\"a\":{\"c\":\"d\"},\"b\":2}"),
         ("{{ternary \"t\" \"f\" .yes}}{{if hasKey .map \"zz\"}}1{{else}}0{{end}}", "t0"),

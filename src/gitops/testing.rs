@@ -1,23 +1,29 @@
 //! Repositories for tests.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::tree::{FolderTree, MemoryTree};
+use super::tree::{FolderTree, MemoryTree, Tree};
+use crate::ports::environment;
+use crate::ports::process::Program;
 
 /// The layout files of the real K8TRE repository, from the folder that K8TRE_FIXTURE names, or from beside the project.
 pub fn fixture(test: &str) -> Option<FolderTree> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/k8tre-fixture");
-    let folder = option_env!("K8TRE_FIXTURE").map_or(beside, PathBuf::from);
+    let folder = environment::var("K8TRE_FIXTURE").map_or(beside, PathBuf::from);
     match FolderTree::open(&folder) {
         Ok(tree) => Some(tree),
         Err(error) => {
-            let _ = std::io::Write::write_fmt(
-                &mut std::io::stderr(),
-                format_args!("\nSKIPPED {test}: set K8TRE_FIXTURE to the layout files of the K8TRE repository ({error})\n"),
-            );
-            None
+            skipped(test, &format!("set K8TRE_FIXTURE to the layout files of the K8TRE repository ({error})"))
         }
     }
+}
+
+/// Written past the test harness, which keeps to itself what a passing test prints.
+fn skipped<T>(test: &str, why: &str) -> Option<T> {
+    let text = format!("\nSKIPPED {test}: {why}\n");
+    std::io::stderr().write_all(text.as_bytes()).expect("stderr is open in tests");
+    None
 }
 
 /// A repository of these files, with a root Application for `appsets` if there is none.
@@ -57,4 +63,22 @@ pub fn many(sets: usize) -> Vec<(String, String)> {
         }
     }
     files
+}
+
+/// The folder built by the real kustomize, if there is one on this machine: on PATH or in the lab.
+pub fn kustomize_build(test: &str, tree: &dyn Tree, folder: &str) -> Option<String> {
+    let home = environment::var("HOME").unwrap_or_default();
+    let lab = Path::new(&home).join(".cache/k8tre-lab/bin/kustomize");
+    let Some(kustomize) = which::which("kustomize").ok().or_else(|| lab.is_file().then_some(lab)) else {
+        return skipped(test, "there is no kustomize on PATH");
+    };
+    let checkout = tempfile::tempdir().unwrap();
+    for path in tree.paths() {
+        let file = checkout.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, tree.read(path).unwrap()).unwrap();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let build = Program::new(kustomize).args(["build", folder]).folder(checkout.path()).run();
+    Some(runtime.block_on(build).unwrap().text())
 }

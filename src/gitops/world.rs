@@ -65,7 +65,8 @@ pub struct Selected {
 impl<'a> World<'a> {
     pub fn new(tree: &'a dyn Tree, repo_url: &str, clusters: &[Cluster]) -> Self {
         // Argo CD keeps one cluster for each name.
-        let by_name: BTreeMap<&str, &Cluster> = clusters.iter().map(|cluster| (cluster.name.as_str(), cluster)).collect();
+        let by_name: BTreeMap<&str, &Cluster> =
+            clusters.iter().map(|cluster| (cluster.name.as_str(), cluster)).collect();
         let clusters: Vec<Known> = by_name.into_values().map(known).collect();
         let mut by_label: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
         for (number, cluster) in clusters.iter().enumerate() {
@@ -75,7 +76,8 @@ impl<'a> World<'a> {
         }
         // A cluster without a Secret has no labels, so that only an empty selector means it.
         let local = (!clusters.iter().any(|cluster| cluster.server == IN_CLUSTER)).then(|| {
-            let names = [("name", "in-cluster"), ("nameNormalized", "in-cluster"), ("server", IN_CLUSTER), ("project", "")];
+            let names =
+                [("name", "in-cluster"), ("nameNormalized", "in-cluster"), ("server", IN_CLUSTER), ("project", "")];
             let params: Map = names.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
             Selected { go: params.clone(), simple: params }
         });
@@ -99,9 +101,7 @@ impl<'a> World<'a> {
                 }
             }
         }
-        found.retain(|folder| {
-            !patterns.iter().any(|p| p.exclude && glob::folder(&p.path, folder) == Some(true))
-        });
+        found.retain(|folder| !patterns.iter().any(|p| p.exclude && glob::folder(&p.path, folder) == Some(true)));
         found.into_iter().collect()
     }
 

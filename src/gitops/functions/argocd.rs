@@ -7,9 +7,30 @@ use crate::gitops::{params, yaml};
 
 /// Each call gives another result, so an Application that uses one cannot be predicted.
 const UNPREDICTABLE: &[&str] = &[
-    "ago", "bcrypt", "buildCustomCert", "date", "dateInZone", "dateModify", "genCA", "genCAWithKey", "genPrivateKey",
-    "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey", "htmlDate", "htpasswd",
-    "now", "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt", "randNumeric", "shuffle", "uuidv4",
+    "ago",
+    "bcrypt",
+    "buildCustomCert",
+    "date",
+    "dateInZone",
+    "dateModify",
+    "genCA",
+    "genCAWithKey",
+    "genPrivateKey",
+    "genSelfSignedCert",
+    "genSelfSignedCertWithKey",
+    "genSignedCert",
+    "genSignedCertWithKey",
+    "htmlDate",
+    "htpasswd",
+    "now",
+    "randAlpha",
+    "randAlphaNum",
+    "randAscii",
+    "randBytes",
+    "randInt",
+    "randNumeric",
+    "shuffle",
+    "uuidv4",
 ];
 
 pub(super) fn register(functions: &mut Registry) {

@@ -25,9 +25,9 @@ pub(super) fn register(functions: &mut Registry) {
         functions.add(name, |arguments| Ok(Value::from(arguments.to_vec())));
     }
     functions.add("dict", |arguments| {
-        let pairs = arguments.chunks(2).map(|pair| {
-            (Arc::from(params::text(&pair[0])), pair.get(1).cloned().unwrap_or_else(|| "".into()))
-        });
+        let pairs = arguments
+            .chunks(2)
+            .map(|pair| (Arc::from(params::text(&pair[0])), pair.get(1).cloned().unwrap_or_else(|| "".into())));
         Ok(Value::from(pairs.collect::<params::Map>()))
     });
     functions.add("get", |arguments| {

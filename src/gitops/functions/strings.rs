@@ -103,9 +103,8 @@ pub(super) fn register(functions: &mut Registry) {
         }
         Ok(items.join(separator).into())
     });
-    functions.text("splitList", |[separator, s]| {
-        Ok(Value::from(split(separator, s).map(Value::from).collect::<Vec<_>>()))
-    });
+    functions
+        .text("splitList", |[separator, s]| Ok(Value::from(split(separator, s).map(Value::from).collect::<Vec<_>>())));
     functions.text("split", |[separator, s]| {
         let parts = split(separator, s).enumerate().map(|(i, part)| (format!("_{i}").into(), Value::from(part)));
         Ok(Value::from(parts.collect::<params::Map>()))

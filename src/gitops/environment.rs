@@ -1,0 +1,131 @@
+//! The objects and files of a developer's environment: its AppProject, root Application and kustomizations.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::kustomize;
+use super::overlay::OverlaySpec;
+use super::repository::Repository;
+use super::tree::Tree;
+use crate::error::{Result, ResultExt};
+
+/// The AppProject `dev-<name>`: it may deploy to the environment's cluster alone, from this repository alone.
+pub fn app_project(spec: &OverlaySpec) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {
+            "name": spec.name.project(),
+            "namespace": "argocd",
+            // Before the ApplicationSets, whose Applications are refused without it.
+            "annotations": {"argocd.argoproj.io/sync-wave": "-1"},
+        },
+        "spec": {
+            "description": format!("Environment of {}", spec.name),
+            "sourceRepos": [spec.repo_url],
+            "destinations": [{"server": spec.server, "namespace": "*"}],
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+        },
+    })
+}
+
+/// The AppProject as it stands in the overlay, whose `nameSuffix` completes its name.
+pub fn unsuffixed(app_project: &Value, spec: &OverlaySpec) -> Value {
+    let mut object = app_project.clone();
+    let suffix = suffix(spec);
+    if let Some(name) = object.pointer_mut("/metadata/name")
+        && let Some(stem) = name.as_str().and_then(|name| name.strip_suffix(&suffix))
+    {
+        *name = stem.into();
+    }
+    object
+}
+
+fn suffix(spec: &OverlaySpec) -> String {
+    format!("-{}", spec.name)
+}
+
+/// The root Application of the environment. Deleting it deletes all that it made.
+pub fn root_application(repository: &Repository, spec: &OverlaySpec) -> Value {
+    let mut source = json!({
+        "repoURL": spec.repo_url,
+        "targetRevision": spec.revision,
+        "path": spec.folder(),
+    });
+    // The patches of the original point at the base branch; the overlay has its own.
+    let mut kustomize = repository.root.value.pointer("/spec/source/kustomize").cloned().unwrap_or(Value::Null);
+    if let Value::Object(fields) = &mut kustomize {
+        fields.retain(|key, _| matches!(key.as_str(), "commonLabels" | "commonAnnotations"));
+        if !fields.is_empty() {
+            source["kustomize"] = kustomize;
+        }
+    }
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": spec.name.root_application(),
+            "namespace": "argocd",
+            "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+        },
+        "spec": {
+            "project": "default",
+            "source": source,
+            "destination": {"name": "in-cluster", "namespace": "argocd"},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+        },
+    })
+}
+
+/// The kustomization of the overlay, with the patches of each ApplicationSet.
+pub fn kustomization(
+    repository: &Repository,
+    tree: &dyn Tree,
+    spec: &OverlaySpec,
+    patches: &[(String, Vec<Value>)],
+) -> Result<String> {
+    let up = "../".repeat(spec.folder().split('/').count());
+    let patches: Vec<Value> = patches
+        .iter()
+        .map(|(set, operations)| {
+            // A target's name is a regular expression.
+            let name = format!("^{}$", regex::escape(set));
+            let target = json!({"group": "argoproj.io", "kind": "ApplicationSet", "name": name});
+            Ok(json!({"target": target, "patch": yaml(&Value::Array(operations.clone()))?}))
+        })
+        .collect::<Result<_>>()?;
+    // A folder without a kustomization is no resource, but its files are.
+    let mut resources: BTreeSet<&str> = BTreeSet::from([repository.root.path.as_str()]);
+    if kustomize::kustomization(tree, &repository.root.path).is_none() {
+        resources = repository.application_sets.iter().map(|set| set.file.as_str()).collect();
+    }
+    let resources = resources.into_iter().map(|path| format!("{up}{path}")).chain(["appproject.yaml".into()]);
+    let text = yaml(&json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "argocd",
+        "nameSuffix": suffix(spec),
+        "resources": resources.collect::<Vec<_>>(),
+        "patches": patches,
+    }))?;
+    Ok(format!(
+        "# Written by k8tre for the environment {name}, and written anew by each `k8tre dev up`: changes here are lost.\n\
+         # Your own changes go into the folders envs/{env}, which are kept.\n{text}",
+        name = spec.name,
+        env = spec.name.environment(),
+    ))
+}
+
+/// An env folder of the environment: what the base has (or another resource), for the developer to change.
+pub fn env_kustomization(resource: &str) -> String {
+    format!(
+        "# Made by k8tre. Yours to change: `k8tre dev up` keeps this folder.\n\
+         apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n\nresources:\n  - {resource}\n"
+    )
+}
+
+/// An object as YAML.
+pub fn yaml(value: &Value) -> Result<String> {
+    serde_saphyr::to_string(value).context("cannot write YAML")
+}
