@@ -8,10 +8,24 @@ use super::kustomize;
 use super::overlay::OverlaySpec;
 use super::repository::Repository;
 use super::tree::Tree;
+use super::url;
 use crate::error::{Result, ResultExt};
 
-/// The AppProject `dev-<name>`: it may deploy to the environment's cluster alone, from this repository alone.
-pub fn app_project(spec: &OverlaySpec) -> Value {
+/// The AppProject `dev-<name>`: it may deploy to the environment's cluster alone, from the branch and from what else
+/// the ApplicationSets name by its address, such as charts.
+pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
+    let ours = url::normalized(&repository.root.repo_url);
+    let mut sources = vec![spec.repo_url.as_str()];
+    for set in &repository.application_sets {
+        let template = &set.spec.template["spec"];
+        let listed = template["sources"].as_array().map_or(&[][..], Vec::as_slice);
+        let urls = listed.iter().chain([&template["source"]]).filter_map(|source| source["repoURL"].as_str());
+        for url in urls.filter(|url| !url.contains("{{") && url::normalized(url) != ours) {
+            if !sources.contains(&url) {
+                sources.push(url);
+            }
+        }
+    }
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
@@ -23,7 +37,7 @@ pub fn app_project(spec: &OverlaySpec) -> Value {
         },
         "spec": {
             "description": format!("Environment of {}", spec.name),
-            "sourceRepos": [spec.repo_url],
+            "sourceRepos": sources,
             "destinations": [{"server": spec.server, "namespace": "*"}],
             "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
         },

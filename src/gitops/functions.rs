@@ -138,27 +138,50 @@ fn builtins(functions: &mut Registry) {
             let Some(Some(call)) = arguments.len().checked_sub(1).and_then(|index| calls.get(index)) else {
                 return Err(fail(format!("takes 1 to {MAX_ARGUMENTS} arguments, not {}", arguments.len())));
             };
-            let arguments = if name == "printf" { shown_by_verb(arguments) } else { arguments.to_vec() };
+            let arguments = if name == "printf" { go_printed(arguments) } else { arguments.to_vec() };
             let fields = arguments.into_iter().enumerate().map(|(index, value)| (argument(index).into(), value));
             Ok(call.execute_to_string(&Value::from(fields.collect::<params::Map>()))?.into())
         });
     }
 }
 
-/// The arguments of `printf`, with those of a plain `%v` as Go prints them.
-fn shown_by_verb(arguments: &[Value]) -> Vec<Value> {
+/// The arguments of `printf`, with those that the engine prints otherwise than Go already printed: numbers, lists and
+/// maps for `%v`, and fractions for `%d`, which Go refuses in its own words.
+fn go_printed(arguments: &[Value]) -> Vec<Value> {
     let mut arguments = arguments.to_vec();
     let format = arguments.first().and_then(Value::as_str).unwrap_or_default().to_owned();
-    for (next, verb) in (1..).zip(format.replace("%%", "").split('%').skip(1)) {
-        // A width from an argument or an argument by number moves the count; such formats stay as they are.
-        if verb.starts_with(['*', '[']) {
+    let mut rewritten = String::new();
+    let mut next = 1;
+    let mut rest = format.as_str();
+    while let Some((before, after)) = rest.split_once('%') {
+        rewritten.push_str(before);
+        let length = after
+            .find(|c: char| c == '%' || c.is_alphabetic())
+            .map_or(after.len(), |at| at + after[at..].chars().next().map_or(0, char::len_utf8));
+        let (directive, after) = after.split_at(length);
+        // A width from an argument or an argument by its number moves the count; what follows stays as it is.
+        if directive.contains(['*', '[']) {
+            rewritten.push('%');
+            rest = &rest[before.len() + 1..];
             break;
         }
-        if let Some(value @ (Value::Float(_) | Value::List(_) | Value::Map(_))) = arguments.get_mut(next)
-            && verb.starts_with('v')
-        {
-            *value = params::text(value).into();
+        rest = after;
+        match (directive, arguments.get_mut(next)) {
+            ("v", Some(value @ (Value::Float(_) | Value::List(_) | Value::Map(_)))) => {
+                *value = params::text(value).into();
+                rewritten.push_str("%v");
+            }
+            (directive, Some(value @ Value::Float(_))) if directive.ends_with('d') => {
+                *value = format!("%!d(float64={})", params::text(value)).into();
+                rewritten.push_str("%s");
+            }
+            _ => rewritten.extend(["%", directive]),
         }
+        next += usize::from(directive != "%");
+    }
+    rewritten.push_str(rest);
+    if let Some(format @ Value::String(_)) = arguments.first_mut() {
+        *format = rewritten.into();
     }
     arguments
 }
@@ -188,6 +211,14 @@ fn int(value: &Value) -> gotmpl::Result<i64> {
         Value::Bool(flag) => Ok(i64::from(*flag)),
         Value::Nil => Ok(0),
         other => other.as_int().ok_or_else(|| fail(format!("wants a number, not {}", value.type_name()))),
+    }
+}
+
+/// Where sprig takes an `int`, Go takes no text and no fraction for one.
+fn whole(value: &Value) -> gotmpl::Result<i64> {
+    match value {
+        Value::Int(_) | Value::Uint(_) => int(value),
+        other => Err(fail(format!("wants a whole number, not {}", other.type_name()))),
     }
 }
 

@@ -23,6 +23,11 @@ pub fn lint(repository: &Repository, tree: &dyn Tree) -> Vec<Finding> {
     findings
 }
 
+/// Only the secrets that something needs and nothing makes: what keeps an environment from becoming healthy.
+pub fn unmade_secrets(repository: &Repository, tree: &dyn Tree) -> Vec<Finding> {
+    secrets::findings(&sets::Sets::new(repository, tree), &files::Graph::new(tree))
+}
+
 #[cfg(test)]
 #[path = "lint_tests.rs"]
 mod tests;

@@ -85,7 +85,8 @@ impl OverlaySpec {
         format!("overlays/developers/{}", self.name)
     }
 
-    pub(super) fn cluster(&self) -> Result<Cluster> {
+    /// The environment's cluster as Argo CD will know it.
+    pub fn cluster(&self) -> Result<Cluster> {
         let annotations = BTreeMap::new();
         Ok(Cluster { name: self.cluster.clone(), server: self.server.clone(), labels: self.labels()?, annotations })
     }
@@ -100,6 +101,19 @@ pub struct Overlay {
     pub root_application: Value,
     pub app_project: Value,
     pub warnings: Vec<Finding>,
+}
+
+impl Overlay {
+    /// The branch: the tree with the overlay's files.
+    pub fn tree<'a>(&self, base: &'a dyn Tree) -> MemoryTree<'a> {
+        MemoryTree::over(base, self.files.iter().map(|(path, text)| (path.as_str(), text.as_str())))
+    }
+
+    /// The branch as the environment's root Application deploys it, read by the reader of every repository.
+    pub fn read(&self, branch: &dyn Tree) -> Result<Repository> {
+        let path = self.root_application.pointer("/spec/source/path").and_then(Value::as_str).unwrap_or_default();
+        Repository::read_with(branch, &format!("{path}/kustomization.yaml"), &self.root_application)
+    }
 }
 
 /// Makes the overlay. Files below `envs/dev-<name>` that the tree already has are the developer's and stay.
@@ -123,27 +137,20 @@ pub fn overlay(repository: &Repository, tree: &dyn Tree, spec: &OverlaySpec) -> 
         set.with_value(patched)?;
         entries.push((set.name.clone(), operations));
     }
-    let app_project = environment::app_project(spec);
+    let app_project = environment::app_project(repository, spec);
     let folder = spec.folder();
     files.insert(format!("{folder}/kustomization.yaml"), environment::kustomization(repository, tree, spec, &entries)?);
     files.insert(format!("{folder}/appproject.yaml"), environment::yaml(&environment::unsuffixed(&app_project, spec))?);
     Ok(Overlay { files, root_application: environment::root_application(repository, spec), app_project, warnings })
 }
 
-/// What Argo CD will make of the branch: the overlay is read back as it is written, by the reader of every repository.
+/// What Argo CD will make of the branch.
 pub fn predict_environment(repository: &Repository, tree: &dyn Tree, spec: &OverlaySpec) -> Result<Prediction> {
     let overlay = overlay(repository, tree, spec)?;
-    let mut prediction = predict_overlay(&overlay, tree, spec)?;
+    let branch = overlay.tree(tree);
+    let mut prediction = predict(&overlay.read(&branch)?, &branch, &[spec.cluster()?]);
     prediction.findings.extend(overlay.warnings);
     Ok(prediction)
-}
-
-/// The prediction for an overlay that is at hand.
-pub fn predict_overlay(overlay: &Overlay, tree: &dyn Tree, spec: &OverlaySpec) -> Result<Prediction> {
-    let branch = MemoryTree::over(tree, overlay.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    let file = format!("{}/kustomization.yaml", spec.folder());
-    let patched = Repository::read_with(&branch, &file, &overlay.root_application)?;
-    Ok(predict(&patched, &branch, &[spec.cluster()?]))
 }
 
 /// Name of the application that an env folder belongs to: what follows `apps` or `agnostics`.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::gitops::predict::clashes_between;
 use crate::gitops::testing::{fixture, kustomize_build, repository_of, set};
 use crate::gitops::yaml;
 
@@ -69,7 +70,7 @@ fn kustomize_builds_what_the_model_says() {
     let repository = Repository::read(&tree).unwrap();
     let spec = alice();
     let overlay = overlay(&repository, &tree, &spec).unwrap();
-    let branch = MemoryTree::over(&tree, overlay.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    let branch = overlay.tree(&tree);
     let Some(built) = kustomize_build("kustomize_builds_what_the_model_says", &branch, &spec.folder()) else { return };
     let objects: Vec<Value> =
         yaml::documents("built", built.as_bytes()).unwrap().into_iter().map(|d| d.value).collect();
@@ -77,7 +78,7 @@ fn kustomize_builds_what_the_model_says() {
         objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
     };
     assert_eq!(named("AppProject", "dev-alice"), Some(&overlay.app_project));
-    let model = Repository::read_with(&branch, "overlay", &overlay.root_application).unwrap();
+    let model = overlay.read(&branch).unwrap();
     assert_eq!((model.application_sets.len(), objects.len()), (21, 22));
     for set in &model.application_sets {
         let object = named("ApplicationSet", &set.name).expect(&set.name);
@@ -112,14 +113,16 @@ fn a_stable_environment_and_two_developers_do_not_meet() {
     }
     for spec in &specs {
         let overlay = overlay(&repository, &tree, spec).unwrap();
-        let branch = MemoryTree::over(&tree, overlay.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-        let model = Repository::read_with(&branch, "overlay", &overlay.root_application).unwrap();
+        let branch = overlay.tree(&tree);
+        let model = overlay.read(&branch).unwrap();
         for app in predict(&model, &branch, &clusters).applications {
             assert_eq!(app.server.to_string(), spec.server);
             assert_eq!(seen.insert(app.name.to_string(), spec.name.to_string()), None, "{app:?}");
         }
     }
     assert_eq!(seen.len(), 17 * 3);
+    let main = predict(&repository, &tree, &clusters);
+    assert_eq!(clashes_between(&main, &main, &repository).len(), 17);
 }
 
 #[test]
@@ -163,8 +166,8 @@ fn every_cluster_generator_wants_the_developer_wherever_it_nests() {
     let tree = repository_of(&[("appsets/s.yaml", &text), ("apps/a/envs/dev/kustomization.yaml", "")]);
     let repository = Repository::read(&tree).unwrap();
     let overlay = overlay(&repository, &tree, &spec("alice", &[])).unwrap();
-    let branch = MemoryTree::over(&tree, overlay.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
-    let model = Repository::read_with(&branch, "overlay", &overlay.root_application).unwrap();
+    let branch = overlay.tree(&tree);
+    let model = overlay.read(&branch).unwrap();
     let value = &model.application_sets[0].value["spec"];
     let generators = &value["generators"];
     let developer = json!({"developer": "alice"});
@@ -179,6 +182,7 @@ fn every_cluster_generator_wants_the_developer_wherever_it_nests() {
     let sources = &value["template"]["spec"]["sources"];
     assert_eq!((&sources[0]["repoURL"], &sources[0]["targetRevision"]), (&json!(REPO), &json!("dev/alice")));
     assert_eq!(sources[1]["repoURL"], "https://charts.example");
+    assert_eq!(overlay.app_project["spec"]["sourceRepos"], json!([REPO, "https://charts.example"]));
     assert_eq!(value["template"]["spec"]["project"], "dev-alice");
     assert_eq!(model.application_sets[0].name, "s-alice");
 }
@@ -273,7 +277,7 @@ fn the_preset_fits_the_repository_to_a_laptop() {
         classes.iter().map(|c| &c.value["metadata"]["name"]).collect::<Vec<_>>(),
         ["rwo-default", "rwx-default"]
     );
-    let branch = MemoryTree::over(&tree, overlay.files.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    let branch = overlay.tree(&tree);
     for folder in ["overlays/developers/alice", "agnostics/storage-class/k3s/envs/dev-alice"] {
         kustomize_build("the_preset_fits_the_repository_to_a_laptop", &branch, folder);
     }

@@ -2,8 +2,10 @@
 //! would do, without it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::num::NonZero;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 
 use gotmpl::Value as Parameters;
 use serde::{Serialize, Serializer};
@@ -41,6 +43,7 @@ pub struct PredictedApplication {
     pub project: Arc<str>,
     /// Of the first source.
     pub path: Arc<str>,
+    #[serde(rename = "repoURL")]
     pub repo_url: Arc<str>,
     pub revision: Arc<str>,
     /// Address of the destination; empty if it is named instead.
@@ -86,16 +89,44 @@ pub struct Excluded {
 /// Predicts every Application. The tree is the commit that Argo CD will read.
 pub fn predict(repository: &Repository, tree: &dyn Tree, clusters: &[Cluster]) -> Prediction {
     let world = World::new(tree, &repository.root.repo_url, clusters);
-    let mut predictor =
-        Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() };
-    predictor.result.findings.extend(repository.findings.iter().cloned());
-    for set in &repository.application_sets {
-        predictor.set(set);
-    }
-    let mut result = predictor.result;
+    let sets = &repository.application_sets;
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = sets.len().div_ceil(workers).max(MIN_SHARE);
+    let mut result = Prediction { findings: repository.findings.clone(), ..Prediction::default() };
+    thread::scope(|scope| {
+        let parts: Vec<_> = sets.chunks(share).map(|sets| scope.spawn(|| Predictor::new(&world).run(sets))).collect();
+        for part in parts {
+            let part = part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result.applications.extend(part.applications);
+            result.excluded.extend(part.excluded);
+            result.findings.extend(part.findings);
+        }
+    });
     result.applications.sort_by(|a, b| (&a.name, &a.application_set).cmp(&(&b.name, &b.application_set)));
     clashes(&result.applications, repository, &mut result.findings);
     result
+}
+
+/// A thread is worth its start from here on.
+const MIN_SHARE: usize = 64;
+
+/// Names that two predictions share: with what another branch already serves on the same Argo CD, for instance.
+pub fn clashes_between(mine: &Prediction, theirs: &Prediction, repository: &Repository) -> Vec<Finding> {
+    let taken: HashMap<&str, &PredictedApplication> = theirs.applications.iter().map(|app| (&*app.name, app)).collect();
+    let clash = |app: &PredictedApplication| {
+        let other = taken.get(&*app.name)?;
+        let set = repository.application_sets.iter().find(|set| *set.name == *app.application_set)?;
+        let finding = Finding::error("name-clash", &set.file, set.line("/spec/template/metadata/name"));
+        Some(
+            finding
+                .message(format!(
+                    "Application \"{}\" is already made by ApplicationSet {} at revision {}; Argo CD updates neither",
+                    app.name, other.application_set, other.revision
+                ))
+                .fix("put the cluster's name or the environment into the name: {{.nameNormalized}}"),
+        )
+    };
+    mine.applications.iter().filter_map(clash).collect()
 }
 
 /// What is known about the folders that a generator looked at, for these clusters; see `overlay`.
@@ -120,13 +151,22 @@ fn engines(set: &ApplicationSet) -> (Result<Engine, String>, Result<Engine, Stri
 type Setting = (bool, Vec<String>);
 
 struct Predictor<'a> {
-    world: World<'a>,
+    world: &'a World<'a>,
     engines: HashMap<Setting, Rc<(Engine, Engine)>>,
     texts: HashSet<Arc<str>>,
     result: Prediction,
 }
 
-impl Predictor<'_> {
+impl<'a> Predictor<'a> {
+    fn new(world: &'a World<'a>) -> Self {
+        Predictor { world, engines: HashMap::new(), texts: HashSet::new(), result: Prediction::default() }
+    }
+
+    fn run(mut self, sets: &[ApplicationSet]) -> Prediction {
+        sets.iter().for_each(|set| self.set(set));
+        self.result
+    }
+
     fn set(&mut self, set: &ApplicationSet) {
         let key = (set.spec.go_template, set.spec.options.clone());
         let engines = match self.engines.get(&key) {
@@ -144,7 +184,7 @@ impl Predictor<'_> {
         };
         let mut made = Vec::new();
         for generator in &set.spec.generators {
-            let run = Run { world: &self.world, engine: &engines.0, strict: &engines.1, trace: None };
+            let run = Run { world: self.world, engine: &engines.0, strict: &engines.1, trace: None };
             let parameters = match run.generate(generator, None) {
                 Ok(parameters) => parameters,
                 Err(Stop::Problem(problem)) => return self.failed(set, &problem),
@@ -175,7 +215,7 @@ impl Predictor<'_> {
         }
         match made.is_empty() {
             true => {
-                let reason = reason::reason(&selections(set, &self.world), &self.world);
+                let reason = reason::reason(&selections(set, self.world), self.world);
                 self.exclude(set, reason, false);
             }
             false => self.accept(set, made),

@@ -43,9 +43,16 @@ fn go_templates_print_what_go_prints() {
         ),
         ("{{toYaml .map}}", "a:\n  c: d\nb: 2"),
         ("{{toJson .map}}", "{\"a\":{\"c\":\"d\"},\"b\":2}"),
+        ("{{toJson \"<&\"}}{{regexMatch \"(\" \"x\"}}", "\"\\u003c\\u0026\"false"),
         ("{{ternary \"t\" \"f\" .yes}}{{if hasKey .map \"zz\"}}1{{else}}0{{end}}", "t0"),
         ("{{.list | sortAlpha | join \",\"}} {{upper \"x\"}} {{\"a-b\" | replace \"-\" \"_\"}}", "a,b X a_b"),
         ("{{/* nothing */}}{{`raw`}}{{len .list}}", "raw2"),
+        ("{{title \"hello wORLD x-y\"}} {{snakecase \"HTTPServer x\"}}", "Hello WORLD X-Y http_server_x"),
+        (
+            "{{printf \"%d %d%% %05d\" .three 3 42}} {{b64dec \"!!\"}}",
+            "%!d(float64=3) 3% 00042 illegal base64 data at input byte 0",
+        ),
+        ("{{slice .list 1}}{{trunc -3 \"abcdef\"}}", "[a]def"),
         ("{{dig \"a\" \"c\" \"none\" .map}}{{dig \"q\" \"c\" \"none\" .map}}", "dnone"),
     ] {
         assert_eq!(engine.render(template, &data()).as_deref(), Ok(expected), "{template}");
@@ -65,6 +72,8 @@ fn mistakes_say_what_is_missing() {
         ("{{fail \"stop\"}}", "stop"),
         ("{{uuidv4}}", "another result at each run"),
         ("{{eq .three 3}}", "incompatible types"),
+        ("{{slice .name 0 4}}", "wants a list"),
+        ("{{trunc \"2\" .name}}", "wants a whole number"),
     ] {
         let error = engine.render(template, &data()).expect_err(template);
         assert!(error.contains(said), "{template}: {error}");

@@ -2,7 +2,7 @@
 
 use gotmpl::Value;
 
-use super::{Registry, arity, fail, int, str};
+use super::{Registry, arity, fail, str, whole};
 use crate::gitops::{params, yaml};
 
 /// Each call gives another result, so an Application that uses one cannot be predicted.
@@ -39,8 +39,8 @@ pub(super) fn register(functions: &mut Registry) {
         let (length, smart, name) = match arguments {
             [] => (50, true, ""),
             [name] => (50, true, str(name)?),
-            [length, name] => (int(length)?, true, str(name)?),
-            [length, Value::Bool(smart), name] => (int(length)?, *smart, str(name)?),
+            [length, name] => (whole(length)?, true, str(name)?),
+            [length, Value::Bool(smart), name] => (whole(length)?, *smart, str(name)?),
             _ => return Err(fail("takes a length, whether to cut between words, and a name")),
         };
         Ok(slug(&params::normalized(name), usize::try_from(length).unwrap_or(0), smart).into())
@@ -55,9 +55,14 @@ pub(super) fn register(functions: &mut Registry) {
             Err(error) => Err(fail(error.to_string())),
         });
     }
-    for name in ["toJson", "mustToJson", "toRawJson"] {
-        functions.add(name, |arguments| Ok(params::json(&arity::<1>(arguments)?[0]).to_string().into()));
+    for name in ["toJson", "mustToJson"] {
+        functions.add(name, |arguments| {
+            // As Go writes JSON, fit for a page.
+            let text = params::json(&arity::<1>(arguments)?[0]).to_string();
+            Ok(text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026").into())
+        });
     }
+    functions.add("toRawJson", |arguments| Ok(params::json(&arity::<1>(arguments)?[0]).to_string().into()));
     functions.add("toPrettyJson", |arguments| {
         let text = serde_json::to_string_pretty(&params::json(&arity::<1>(arguments)?[0]));
         Ok(text.map_err(|error| fail(error.to_string()))?.into())

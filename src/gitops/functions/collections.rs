@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gotmpl::Value;
 
-use super::{Registry, arity, fail, int, list, map, str};
+use super::{Registry, arity, fail, int, list, map, str, whole};
 use crate::gitops::params;
 
 pub(super) fn register(functions: &mut Registry) {
@@ -133,7 +133,18 @@ fn lists(functions: &mut Registry) {
     functions.add("reverse", |arguments| {
         Ok(Value::from(list(&arity::<1>(arguments)?[0])?.iter().rev().cloned().collect::<Vec<_>>()))
     });
-    functions.add("until", |arguments| match int(&arity::<1>(arguments)?[0])? {
+    // Takes the place of Go's own `slice`, which would slice texts, too.
+    functions.add("slice", |arguments| {
+        let [items, bounds @ ..] = arguments else { return Err(fail("takes a list and bounds")) };
+        let items = list(items)?;
+        let bound = |at: usize, default: usize| -> gotmpl::Result<usize> {
+            let Some(value) = bounds.get(at) else { return Ok(default) };
+            usize::try_from(int(value)?).map_err(|_| fail("a bound is negative"))
+        };
+        let sliced = items.get(bound(0, 0)?..bound(1, items.len())?);
+        sliced.map(|items| Value::from(items.to_vec())).ok_or_else(|| fail("a bound is out of range"))
+    });
+    functions.add("until", |arguments| match whole(&arity::<1>(arguments)?[0])? {
         count @ 0..=10_000 => Ok(Value::from((0..count).map(Value::Int).collect::<Vec<_>>())),
         count => Err(fail(format!("{count} is out of range"))),
     });

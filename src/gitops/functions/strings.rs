@@ -1,12 +1,12 @@
 //! sprig's functions of text and numbers.
 
-use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine as _};
 use gotmpl::Value;
 use regex::{Regex, RegexBuilder};
 use sha2::{Digest, Sha256};
 
-use super::{Registry, arity, fail, int, list, str};
+use super::{Registry, arity, fail, int, str, whole};
 use crate::gitops::params;
 
 /// No text that a template makes is longer.
@@ -16,7 +16,7 @@ pub(super) fn register(functions: &mut Registry) {
     functions.text("lower", |[s]| Ok(s.to_lowercase().into()));
     functions.text("upper", |[s]| Ok(s.to_uppercase().into()));
     functions.text("title", |[s]| Ok(title(s).into()));
-    functions.text("untitle", |[s]| Ok(per_word(s, |c| c.to_lowercase().collect()).into()));
+    functions.text("untitle", |[s]| Ok(first_letters(s, char::is_whitespace, |c| c.to_lowercase().collect()).into()));
     functions.text("trim", |[s]| Ok(s.trim().into()));
     for name in ["trimAll", "trimall"] {
         functions.text(name, |[cut, s]| Ok(s.trim_matches(|c| cut.contains(c)).into()));
@@ -31,8 +31,9 @@ pub(super) fn register(functions: &mut Registry) {
     functions.text("b64dec", |[s]| match STANDARD.decode(s).map(String::from_utf8) {
         Ok(Ok(text)) => Ok(text.into()),
         Ok(Err(_)) => Err(fail("the decoded bytes are not text")),
-        // sprig gives the error's text as the result.
-        Err(error) => Ok(error.to_string().into()),
+        // sprig gives Go's words as the result.
+        Err(DecodeError::InvalidByte(at, _)) => Ok(format!("illegal base64 data at input byte {at}").into()),
+        Err(error) => Err(fail(error.to_string())),
     });
     functions.text("sha256sum", |[s]| {
         Ok(Sha256::digest(s.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
@@ -43,7 +44,8 @@ pub(super) fn register(functions: &mut Registry) {
         }
         Ok(s.replace(old, new).into())
     });
-    functions.text("regexMatch", |[pattern, s]| Ok(Value::Bool(regex(pattern)?.is_match(s))));
+    // A pattern that is none matches nothing.
+    functions.text("regexMatch", |[pattern, s]| Ok(Value::Bool(regex(pattern).is_ok_and(|regex| regex.is_match(s)))));
     functions.text("mustRegexMatch", |[pattern, s]| Ok(Value::Bool(regex(pattern)?.is_match(s))));
     functions.text("regexFind", |[pattern, s]| Ok(regex(pattern)?.find(s).map_or("", |m| m.as_str()).into()));
     functions.text("regexQuoteMeta", |[s]| Ok(regex::escape(s).into()));
@@ -55,7 +57,7 @@ pub(super) fn register(functions: &mut Registry) {
     functions.text("kebabcase", |[s]| Ok(separated(s, '-').into()));
     functions.add("trunc", |arguments| {
         let [length, text] = arity(arguments)?;
-        let (length, text) = (int(length)?, str(text)?);
+        let (length, text) = (whole(length)?, str(text)?);
         let bytes = text.len();
         let kept = usize::try_from(length.unsigned_abs()).unwrap_or(usize::MAX);
         let cut = if length >= 0 { text.get(..kept.min(bytes)) } else { text.get(bytes.saturating_sub(kept)..) };
@@ -64,13 +66,13 @@ pub(super) fn register(functions: &mut Registry) {
     functions.add("substr", |arguments| {
         let [start, end, text] = arity(arguments)?;
         let text = str(text)?;
-        let start = usize::try_from(int(start)?).unwrap_or(0);
-        let end = usize::try_from(int(end)?).unwrap_or(text.len()).min(text.len());
+        let start = usize::try_from(whole(start)?).unwrap_or(0);
+        let end = usize::try_from(whole(end)?).unwrap_or(text.len()).min(text.len());
         text.get(start..end).map(Value::from).ok_or_else(|| fail("is out of range"))
     });
     functions.add("repeat", |arguments| {
         let [count, text] = arity(arguments)?;
-        let count = usize::try_from(int(count)?).map_err(|_| fail("cannot repeat less than no times"))?;
+        let count = usize::try_from(whole(count)?).map_err(|_| fail("cannot repeat less than no times"))?;
         match str(text)? {
             text if text.len().saturating_mul(count) <= MAX_TEXT => Ok(text.repeat(count).into()),
             _ => Err(fail("the result is too long")),
@@ -110,7 +112,10 @@ pub(super) fn register(functions: &mut Registry) {
         Ok(Value::from(parts.collect::<params::Map>()))
     });
     functions.add("sortAlpha", |arguments| {
-        let mut texts: Vec<String> = list(&arity::<1>(arguments)?[0])?.iter().map(params::text).collect();
+        let mut texts: Vec<String> = match arity(arguments)? {
+            [Value::List(items)] => items.iter().map(params::text).collect(),
+            [other] => vec![params::text(other)],
+        };
         texts.sort();
         Ok(Value::from(texts.into_iter().map(Value::from).collect::<Vec<_>>()))
     });
@@ -153,7 +158,7 @@ fn split<'a>(separator: &'a str, text: &'a str) -> impl Iterator<Item = &'a str>
 fn indent(before: &str, arguments: &[Value]) -> gotmpl::Result<Value> {
     let [spaces, text] = arity(arguments)?;
     let text = str(text)?;
-    let spaces = usize::try_from(int(spaces)?).map_err(|_| fail("cannot indent by less than nothing"))?;
+    let spaces = usize::try_from(whole(spaces)?).map_err(|_| fail("cannot indent by less than nothing"))?;
     if spaces.saturating_mul(text.lines().count() + 1) > MAX_TEXT {
         return Err(fail("the result is too long"));
     }
@@ -179,36 +184,44 @@ fn replace_all(pattern: &str, text: &str, new: &str, literal: bool) -> gotmpl::R
     .into())
 }
 
+/// A word starts after anything but a letter, a digit or '_'.
 fn title(text: &str) -> String {
-    per_word(text, |c| c.to_uppercase().collect())
+    first_letters(text, |c| !c.is_alphanumeric() && c != '_', |c| c.to_uppercase().collect())
 }
 
-fn per_word(text: &str, first: impl Fn(char) -> String) -> String {
+fn first_letters(text: &str, between: impl Fn(char) -> bool, change: impl Fn(char) -> String) -> String {
     let mut inside = false;
     let mut result = String::new();
     for c in text.chars() {
-        match inside || c.is_whitespace() {
+        match inside || between(c) {
             true => result.push(c),
-            false => result.push_str(&first(c)),
+            false => result.push_str(&change(c)),
         }
-        inside = !c.is_whitespace();
+        inside = !between(c);
     }
     result
 }
 
+/// `firstName` and `HTTPServer` in words.
 fn separated(text: &str, separator: char) -> String {
+    let letters: Vec<char> = text.chars().collect();
     let mut result = String::new();
-    let mut lower_before = false;
-    for c in text.chars() {
+    for (at, c) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| letters[before]);
+        let starts = match before {
+            Some(before) if c.is_uppercase() => {
+                let next_is_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+                before.is_lowercase() || before.is_ascii_digit() || (before.is_uppercase() && next_is_small)
+            }
+            _ => false,
+        };
+        if starts {
+            result.push(separator);
+        }
         match c {
             ' ' | '_' | '-' => result.push(separator),
-            c if c.is_uppercase() && lower_before => {
-                result.push(separator);
-                result.extend(c.to_lowercase());
-            }
             c => result.extend(c.to_lowercase()),
         }
-        lower_before = c.is_lowercase() || c.is_ascii_digit();
     }
     result
 }

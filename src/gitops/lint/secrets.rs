@@ -25,6 +25,7 @@ struct Ledger {
 pub fn findings(sets: &Sets, graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     let listed = listed(graph, &mut findings);
+    let mut ledgers = Vec::new();
     for (_, folders) in &sets.folders {
         // All environments together: what one of them makes is not missing in another's eyes.
         let files: BTreeSet<String> = folders.iter().flat_map(|folder| graph.built(folder)).collect();
@@ -47,8 +48,11 @@ pub fn findings(sets: &Sets, graph: &Graph) -> Vec<Finding> {
                 }
             }
         }
-        findings.extend(ledger.missing());
+        ledgers.push(ledger);
     }
+    // Another application may make it: certificates are often made apart from what uses them.
+    let made: BTreeSet<String> = ledgers.iter_mut().flat_map(|ledger| std::mem::take(&mut ledger.made)).collect();
+    findings.extend(ledgers.into_iter().flat_map(|ledger| ledger.missing(&made)));
     findings
 }
 
@@ -143,9 +147,8 @@ impl Ledger {
         }
     }
 
-    fn missing(self) -> Vec<Finding> {
-        let missing =
-            self.needed.into_iter().filter(|(secret, ..)| !self.made.contains(secret) && !secret.contains("${"));
+    fn missing(self, made: &BTreeSet<String>) -> Vec<Finding> {
+        let missing = self.needed.into_iter().filter(|(secret, ..)| !made.contains(secret) && !secret.contains("${"));
         let has_charts = self.has_charts;
         missing
             .map(|(secret, who, file, line)| {

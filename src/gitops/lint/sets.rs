@@ -1,6 +1,7 @@
 //! Checks of the ApplicationSets and of the env folders that they take.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
@@ -20,6 +21,7 @@ pub struct Sets<'a> {
     pub repository: &'a Repository,
     pub tree: &'a dyn Tree,
     pub folders: Vec<(&'a ApplicationSet, Vec<String>)>,
+    world: World<'a>,
 }
 
 impl<'a> Sets<'a> {
@@ -27,7 +29,7 @@ impl<'a> Sets<'a> {
         let world = World::new(tree, &repository.root.repo_url, &[]);
         let folders =
             repository.application_sets.iter().map(|set| (set, found(&set.spec.generators, &world))).collect();
-        Sets { repository, tree, folders }
+        Sets { repository, tree, folders, world }
     }
 
     pub fn findings(&self) -> Vec<Finding> {
@@ -53,8 +55,7 @@ impl<'a> Sets<'a> {
 
     /// Two clusters alike show names that do not tell clusters apart; labels that templates name are given.
     fn predicted(&self, set: &ApplicationSet, findings: &mut Vec<Finding>) {
-        let world = World::new(self.tree, &self.repository.root.repo_url, &[]);
-        let Some(wanted) = selections(set, &world).into_iter().find_map(|event| match event {
+        let Some(wanted) = selections(set, &self.world).into_iter().find_map(|event| match event {
             Event::Selection { wanted, .. } => Some(wanted),
             _ => None,
         }) else {
@@ -155,15 +156,17 @@ fn found(generators: &[Generator], world: &World) -> Vec<String> {
     folders
 }
 
+static LABEL: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"metadata\.labels(?:\.([A-Za-z0-9_]+)|\s+"([^"]+)")"#).expect("it is constant"));
+
 /// Labels of the cluster that templates name: `.metadata.labels.x` and `index .metadata.labels "x"`.
 fn label_keys(value: &Value) -> BTreeSet<String> {
-    let pattern = Regex::new(r#"metadata\.labels(?:\.([A-Za-z0-9_]+)|\s+"([^"]+)")"#).expect("it is constant");
     let mut keys = BTreeSet::new();
     let mut stack = vec![value];
     while let Some(value) = stack.pop() {
         match value {
             Value::String(text) => {
-                let found = pattern.captures_iter(text).filter_map(|c| c.get(1).or_else(|| c.get(2)));
+                let found = LABEL.captures_iter(text).filter_map(|c| c.get(1).or_else(|| c.get(2)));
                 keys.extend(found.map(|key| key.as_str().to_owned()));
             }
             Value::Array(items) => stack.extend(items),

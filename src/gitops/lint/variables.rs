@@ -1,6 +1,7 @@
 //! `${NAME}` in manifests: what K8TRE's plugin replaces, and what stays as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
@@ -13,8 +14,15 @@ use crate::gitops::finding::Finding;
 /// The variables that the plugin of K8TRE's guide replaces, whatever else it is given.
 const REPLACED: [&str; 2] = ["ENVIRONMENT", "DOMAIN"];
 
+/// `${NAME}`.
+static USED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\$\{([A-Z][A-Z0-9_]*)\}").expect("it is constant"));
+
+/// `name: NAME` of a container's environment, `NAME=` of a script.
+static OWN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"(?m)^\s*(?:- )?name:\s*"?([A-Z][A-Z0-9_]*)"?\s*$|\b([A-Z][A-Z0-9_]*)="#).expect("it is constant")
+});
+
 pub fn findings(sets: &Sets, graph: &Graph) -> Vec<Finding> {
-    let pattern = Regex::new(r"\$\{([A-Z][A-Z0-9_]*)\}").expect("it is constant");
     // The same file is built for several environments; one finding for each variable of each ApplicationSet.
     let mut places: BTreeMap<(String, String), (String, u32)> = BTreeMap::new();
     let mut findings = Vec::new();
@@ -26,7 +34,7 @@ pub fn findings(sets: &Sets, graph: &Graph) -> Vec<Finding> {
             let own = own_variables(&text);
             for (number, line) in (1..).zip(text.lines()) {
                 let code = line.split(" #").next().unwrap_or(line);
-                for found in pattern.captures_iter(code).filter(|_| !line.trim_start().starts_with('#')) {
+                for found in USED.captures_iter(code).filter(|_| !line.trim_start().starts_with('#')) {
                     if own.contains(&found[1]) {
                         continue;
                     }
@@ -64,9 +72,7 @@ pub fn findings(sets: &Sets, graph: &Graph) -> Vec<Finding> {
 
 /// Variables of a shell: set in the environment of the file's own containers, or by a script in it.
 fn own_variables(text: &str) -> BTreeSet<&str> {
-    let set =
-        Regex::new(r#"(?m)^\s*(?:- )?name:\s*"?([A-Z][A-Z0-9_]*)"?\s*$|\b([A-Z][A-Z0-9_]*)="#).expect("it is constant");
-    set.captures_iter(text).filter_map(|c| c.get(1).or_else(|| c.get(2))).map(|name| name.as_str()).collect()
+    OWN.captures_iter(text).filter_map(|c| c.get(1).or_else(|| c.get(2))).map(|name| name.as_str()).collect()
 }
 
 /// The variables that an ApplicationSet gives to its plugin; `None` without a plugin, since nothing replaces then.
