@@ -37,7 +37,8 @@ impl EnvironmentOverlay {
         let commit = checkout.tip(&spec.name.branch())?.unwrap_or(base);
         let tree = checkout.tree(commit)?;
         let repository = Repository::read(&tree)?;
-        let preset = Preset::recognise(&repository, &tree).map(|preset| Preset { address_range, ..preset });
+        let preset = Preset::recognise(&repository, &tree)
+            .and_then(|preset| spec.preset.adjust(Preset { address_range, ..preset }));
         let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
         let made = overlay(&repository, &tree, &wanted)?;
         let mut prediction = predict_overlay(&made, &tree, &wanted)?;

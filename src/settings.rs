@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::cli::UpArgs;
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
-use crate::spec::{ARGOCD_VERSION, ArgoCdSpec, KindSpec, Spec};
+use crate::spec::{ARGOCD_VERSION, ArgoCdSpec, KindSpec, PresetSpec, Spec};
 
 /// Name of the settings file at the root of a TRE repository.
 pub const FILE: &str = "k8tre.toml";
@@ -32,6 +32,7 @@ pub struct FileSettings {
     pub kind_config: Option<String>,
     pub merge_kubeconfig: Option<bool>,
     pub argocd: FileArgoCd,
+    pub preset: PresetSpec,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -52,7 +53,13 @@ impl FileSettings {
             Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
         };
         let mut settings: FileSettings = toml::from_str(&text).map_err(|e| {
-            Error::usage(format!("{} cannot be used", path.display())).detail(e.to_string().trim_end().to_owned())
+            let words = e.to_string();
+            let error = Error::usage(format!("{} cannot be used", path.display()));
+            let error = match meant(&words) {
+                Some(key) => error.hint(format!("did you mean `{key}`?")),
+                None => error,
+            };
+            error.detail(words.trim_end().to_owned())
         })?;
         // Paths in a file are meant from where the file is.
         if let (Some(manifest), Some(folder)) = (&settings.argocd.manifest, path.parent()) {
@@ -60,6 +67,14 @@ impl FileSettings {
         }
         Ok(settings)
     }
+}
+
+/// The known key that an unknown one comes nearest to, from the reader's own list of them.
+fn meant(words: &str) -> Option<&str> {
+    let mut quoted = words.split('`').skip(1).step_by(2);
+    let unknown = words.contains("unknown field").then(|| quoted.next())??;
+    let near = quoted.map(|known| (strsim::jaro_winkler(unknown, known), known)).filter(|(score, _)| *score > 0.8);
+    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
 }
 
 /// What is known of the repository before anything is decided.
@@ -157,6 +172,39 @@ pub fn settle(
                 f.argocd.notifications
             }),
         },
+        // Only files set it, so the files decide each time.
+        preset: files
+            .iter()
+            .map(|f| &f.preset)
+            .find(|preset| **preset != PresetSpec::default())
+            .or(saved.map(|s| &s.preset))
+            .cloned()
+            .unwrap_or_default(),
         merge_kubeconfig: switch(args.merge_kubeconfig, saved.map(|s| s.merge_kubeconfig), |f| f.merge_kubeconfig),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_an_error_with_the_key_that_was_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        std::fs::write(&path, "base = \"main\"\nvendr = \"k3s\"\n").unwrap();
+        let error = FileSettings::read(&path).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.detail_text().unwrap().contains("line 2"), "{error:?}");
+        assert_eq!(error.hints(), ["did you mean `vendor`?"]);
+    }
+
+    #[test]
+    fn a_manifest_is_meant_from_where_the_file_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        std::fs::write(&path, "[argocd]\nmanifest = \"install.yaml\"\n").unwrap();
+        let settings = FileSettings::read(&path).unwrap();
+        assert_eq!(settings.argocd.manifest, Some(folder.path().join("install.yaml")));
+    }
 }

@@ -34,6 +34,8 @@ pub struct Spec {
     pub with: BTreeSet<String>,
     pub kind: KindSpec,
     pub argocd: ArgoCdSpec,
+    #[serde(default)]
+    pub preset: PresetSpec,
     pub merge_kubeconfig: bool,
 }
 
@@ -52,6 +54,43 @@ pub struct ArgoCdSpec {
     pub anonymous: bool,
     pub dex: bool,
     pub notifications: bool,
+}
+
+/// What differs from the choices that k8tre makes for a repository it recognises. Silence means: as
+/// recognised.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct PresetSpec {
+    /// `false` treats the repository as any other.
+    pub enabled: Option<bool>,
+    pub build_options: Option<String>,
+    pub plugin: Option<bool>,
+    pub local_storage: Option<bool>,
+    pub address_range: Option<String>,
+    pub ignore_differences: Option<bool>,
+}
+
+impl PresetSpec {
+    /// The preset as recognised, with what the settings say otherwise.
+    pub fn adjust(&self, mut preset: Preset) -> Option<Preset> {
+        if self.enabled == Some(false) {
+            return None;
+        }
+        if let Some(options) = &self.build_options {
+            preset.build_options.clone_from(options);
+        }
+        if self.plugin == Some(false) {
+            preset.plugin = None;
+        }
+        if self.ignore_differences == Some(false) {
+            preset.ignore_differences.clear();
+        }
+        preset.local_storage = self.local_storage.unwrap_or(preset.local_storage);
+        if self.address_range.is_some() {
+            preset.address_range.clone_from(&self.address_range);
+        }
+        Some(preset)
+    }
 }
 
 impl Spec {

@@ -123,7 +123,11 @@ fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], a
         ui.say(&format!("        {}", kept.remove));
     }
     if failures.is_empty() && audit.left.is_empty() {
-        return ui.say(&format!("{} {name} is gone; nothing left among: {}, journal", ui.tick(), audit.checked.join(", ")));
+        return ui.say(&format!(
+            "{} {name} is gone; nothing left among: {}, journal",
+            ui.tick(),
+            audit.checked.join(", ")
+        ));
     }
     ui.say(&format!("{} {name} is not gone", ui.cross()));
     for left in &audit.left {

@@ -92,7 +92,7 @@ fn show(app: &App, report: &Report) {
         for explanation in &preset.explanations {
             ui.data(&format!("  {}: {} (change it: {})", explanation.choice, explanation.reason, explanation.setting));
         }
-        for skip in &preset.skips {
+        for skip in preset.skips.iter().filter(|skip| report.labels.contains_key(&format!("skip-{}", skip.app))) {
             ui.data(&format!("  without {}: {} (change it: --with {})", skip.app, skip.reason, skip.app));
         }
     }

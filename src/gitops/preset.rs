@@ -155,7 +155,7 @@ fn explanations() -> Vec<Explanation> {
         (
             "kustomize.buildOptions",
             "charts are inflated by kustomize, and env folders read files beside them",
-            "argocd.build-options",
+            "preset.build-options",
         ),
         ("plugin sidecar kustomize-with-envsubst-v1.0", "manifests hold ${DOMAIN} and ${ENVIRONMENT}", "preset.plugin"),
         ("label vendor=k3s", "the k3s variants of the agnostics fit kind best", "--vendor"),

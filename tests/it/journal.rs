@@ -38,6 +38,7 @@ fn spec() -> Spec {
             dex: false,
             notifications: false,
         },
+        preset: Default::default(),
         merge_kubeconfig: false,
     }
 }
