@@ -6,4 +6,5 @@ mod docker;
 mod fetch;
 mod kind;
 mod kind_binary;
+mod kind_prepared;
 mod preflight;

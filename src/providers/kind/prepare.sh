@@ -20,8 +20,9 @@ start)
     ;;
 finish)
     # What cannot be unpacked for this platform stays packed, and is unpacked when it is first used.
+    packed=
     for digest in $(ctr images list | awk 'NR > 1 { print $3 }' | sort -u); do
-        ctr snapshots --snapshotter overlayfs unpack "$digest" >/dev/null 2>&1 || echo "not unpacked: $digest"
+        ctr snapshots --snapshotter overlayfs unpack "$digest" >/dev/null 2>&1 || packed="$packed $digest"
     done
     # A directory that hides all below it is marked by an attribute that Docker would not keep.
     if find $snapshots -type d -print0 |
@@ -33,7 +34,8 @@ finish)
     # The bytes of a layer are not needed once it is unpacked. containerd would delete them some time
     # after it has forgotten them, and is stopped before that.
     blobs=$root/io.containerd.content.v1.content/blobs/sha256
-    large=$(find $blobs -type f -size +1000k)
+    large=
+    if [ -z "$packed" ]; then large=$(find $blobs -type f -size +1000k); fi
     for blob in $large; do ctr content rm "sha256:${blob##*/}" >/dev/null; done
     kill "$(cat $work/pid)"
     while kill -0 "$(cat $work/pid)" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$(cat $work/pid)/status"; do sleep 0.1; done

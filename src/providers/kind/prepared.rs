@@ -67,11 +67,13 @@ impl Prepared {
 
     async fn make_in(&self, docker: &Docker, workshop: &str) -> Result<()> {
         docker.start_workshop(workshop, &self.node_image, VOLUME, PREPARED_LABEL).await?;
-        docker.exec_ok(workshop, &["sh", "-c", SCRIPT, "prepare", "start"], LIMIT).await?;
+        docker
+            .exec_ok(workshop, &["sh", "-c", SCRIPT, "prepare", "start"], LIMIT)
+            .await
+            .context("starting containerd")?;
         let images: Vec<_> = self.images.iter().map(String::as_str).collect();
         docker.load_images(workshop, &images, LIMIT).await?;
-        let finished = docker.exec_ok(workshop, &["sh", "-c", SCRIPT, "prepare", "finish"], LIMIT).await?;
-        tracing::debug!(said = finished.text(), "prepared");
+        docker.exec_ok(workshop, &["sh", "-c", SCRIPT, "prepare", "finish"], LIMIT).await.context("unpacking")?;
         let labels = BTreeMap::from([
             (PREPARED_LABEL.to_owned(), self.node_image.clone()),
             ("io.k8tre.images".to_owned(), self.images.join(" ")),
