@@ -13,5 +13,6 @@ mod git_world;
 mod journal;
 mod kind;
 mod kind_binary;
+mod kind_prepared;
 mod preflight;
 mod sample;

@@ -58,7 +58,7 @@ impl Docker {
     where
         R: AsyncRead + Unpin + Send,
     {
-        let shown = argv.join(" ");
+        let shown = shown(argv);
         let work = async {
             let (id, output, stdin) = self.start_exec(container, argv, input.is_some()).await?;
             let feed = async {
@@ -94,7 +94,7 @@ impl Docker {
             cmd: Some(argv.to_vec()),
             ..Default::default()
         };
-        let what = format!("run {} in {container}", argv.join(" "));
+        let what = format!("run {} in {container}", shown(argv));
         let id = self.ask(&what, self.api.create_exec(container, options)).await?.id;
         let start = StartExecOptions { output_capacity: Some(CHUNK), ..Default::default() };
         match self.ask(&what, self.api.start_exec(&id, Some(start))).await? {
@@ -108,13 +108,18 @@ impl Docker {
     }
 }
 
+/// The command line as it may stand in a message: a script that is handed to a shell is cut.
+fn shown(argv: &[&str]) -> String {
+    crate::text::one_line(&argv.join(" "), 120)
+}
+
 /// The output as a success, or the error that its exit code stands for.
 pub(super) fn succeeded(container: &str, argv: &[&str], output: ExecOutput) -> Result<ExecOutput> {
     if output.code == 0 {
         return Ok(output);
     }
     let words = if output.stderr.is_empty() { output.text() } else { output.errors() };
-    Err(Error::failed(format!("{} in {container} exited with {}", argv.join(" "), output.code))
+    Err(Error::failed(format!("{} in {container} exited with {}", shown(argv), output.code))
         .detail(crate::text::printable(&words)))
 }
 

@@ -1,5 +1,6 @@
 //! Docker, through its API. Every call is bounded, and every error names the endpoint.
 
+mod build;
 mod containers;
 mod endpoint;
 mod exec;
@@ -13,6 +14,7 @@ use bollard::errors::Error as ApiError;
 
 use crate::error::{Error, Result};
 
+pub use build::LabelledImage;
 pub use containers::{Container, ContainerState, HostPort, Mount};
 pub use endpoint::{Endpoint, Source, Surroundings};
 pub use exec::ExecOutput;

@@ -4,6 +4,7 @@ pub mod binary;
 pub mod config;
 pub mod network;
 pub mod owner;
+pub mod prepared;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub use binary::KindProgram;
 pub use config::{IngressPorts, KindSpec};
 pub use network::NetworkOwnership;
 pub use owner::{Nodes, OwnedNode, Owner, find_all_owned, nodes_of};
+pub use prepared::Prepared;
 
 /// From kind 0.33's release notes; any kind from 0.30 on runs it.
 pub const DEFAULT_NODE_IMAGE: &str =

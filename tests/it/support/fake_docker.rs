@@ -1,6 +1,7 @@
 //! A Docker Engine that is a folder: each container is a file in it, so that a fake `kind`, being a
 //! shell script, can make and remove containers too.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,7 +14,7 @@ use tokio::net::UnixListener;
 use super::http::{Request, Response, answer};
 
 /// What the engine says of itself, and what it does wrong.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct World {
     pub info: Value,
     pub networks: Vec<Value>,
@@ -21,6 +22,11 @@ pub struct World {
     pub hang_on: Option<String>,
     /// Containers that cannot be removed.
     pub stuck: Vec<String>,
+    /// Images by reference, each with its ID and labels.
+    pub images: BTreeMap<String, Value>,
+    /// Exit code of programs run in containers whose command line has this word.
+    pub failing: Option<(String, i64)>,
+    last_exec: String,
 }
 
 pub struct FakeDocker {
@@ -37,7 +43,7 @@ impl FakeDocker {
             "ServerVersion": "28.1.1", "OperatingSystem": "Debian GNU/Linux 13", "OSType": "linux", "CgroupVersion": "2",
             "CgroupDriver": "systemd", "MemTotal": 16u64 << 30, "NCPU": 4, "DockerRootDir": "/", "SecurityOptions": []
         });
-        let world = World { info, networks: Vec::new(), hang_on: None, stuck: Vec::new() };
+        let world = World { info, networks: Vec::new(), hang_on: None, stuck: Vec::new(), ..World::default() };
         let world = Arc::new(Mutex::new(world));
         let listener = UnixListener::bind(folder.path().join("docker.sock")).unwrap();
         let (served, root) = (world.clone(), folder.path().to_owned());
@@ -167,6 +173,7 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
             let Some(mut container) = load(root, name) else { return found(None) };
             let body: Value = serde_json::from_slice(&request.body).unwrap();
             let argv: Vec<_> = body["Cmd"].as_array().unwrap().iter().map(text).collect();
+            world.last_exec = argv.join(" ");
             if let [program, path] = argv.as_slice()
                 && program == "touch"
             {
@@ -178,7 +185,45 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
         ("POST", ["exec", _, "start"]) => {
             Response::new(101, "").header("Connection", "Upgrade").header("Upgrade", "tcp")
         }
-        ("GET", ["exec", _, "json"]) => json_response(200, &json!({"ExitCode": 0, "Running": false})),
+        ("GET", ["exec", _, "json"]) => {
+            let failing = world.failing.as_ref().filter(|(word, _)| world.last_exec.ends_with(word.as_str()));
+            let code = failing.map_or(0, |(_, code)| *code);
+            json_response(200, &json!({"ExitCode": code, "Running": false}))
+        }
+        ("POST", ["containers", "create"]) => {
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            let name = request.query("name").unwrap();
+            save(root, &json!({"name": name, "labels": body["Labels"], "state": "created", "files": []}));
+            json_response(201, &json!({"Id": name, "Warnings": []}))
+        }
+        ("POST", ["commit"]) => {
+            let reference = [request.query("repo").unwrap(), request.query("tag").unwrap()].join(":");
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            let image = json!({"Id": format!("sha256:{reference}"), "Config": body, "RepoTags": [reference]});
+            world.images.insert(reference, image);
+            json_response(201, &json!({"Id": "sha256:new"}))
+        }
+        ("GET", ["images", "json"]) => {
+            let filters: Value = serde_json::from_str(&request.query("filters").unwrap()).unwrap();
+            let label = text(&filters["label"][0]);
+            let labelled = world.images.values().filter(|image| image["Config"]["Labels"].get(&label).is_some());
+            let listed: Vec<_> = labelled
+                .map(|image| {
+                    json!({
+                        "Id": image["Id"], "RepoTags": image["RepoTags"], "Labels": image["Config"]["Labels"], "ParentId": "",
+                        "RepoDigests": [], "Created": 0, "Size": 0, "SharedSize": 0, "Containers": 0,
+                    })
+                })
+                .collect();
+            json_response(200, &json!(listed))
+        }
+        ("GET", ["images", "get"]) => Response::new(200, "a tar"),
+        ("GET", ["images", reference @ .., "json"]) => found(world.images.get(&reference.join("/")).cloned()),
+        ("DELETE", ["images", id @ ..]) => {
+            let id = id.join("/");
+            world.images.retain(|_, image| image["Id"] != json!(id));
+            json_response(200, &json!([]))
+        }
         ("GET", ["networks"]) => json_response(200, &json!(world.networks)),
         ("GET", ["networks", name]) => {
             found(world.networks.iter().find(|n| n["Name"] == *name || n["Id"] == *name).cloned())

@@ -80,6 +80,8 @@ where
         stream.write_all(&response.body).await.ok();
     }
     stream.shutdown().await.ok();
+    // What comes after an upgrade is a program's input: taken, and not looked at.
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.ok();
 }
 
 async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
