@@ -197,6 +197,9 @@ pub struct RunArgs {
     /// Keep a cluster that could not be created, to look into it.
     #[arg(long, help_heading = "This run")]
     pub keep_on_failure: bool,
+    /// Use the node image as it is, without preparing one that has Argo CD's images in it.
+    #[arg(long, env = "K8TRE_NO_PREPARE", help_heading = "This run")]
+    pub no_prepare: bool,
     /// Fetch nothing; say what is missing and where to put it.
     #[arg(long, env = "K8TRE_OFFLINE", help_heading = "This run")]
     pub offline: bool,
@@ -218,6 +221,7 @@ impl Default for RunArgs {
             no_wait: false,
             require_synced: false,
             keep_on_failure: false,
+            no_prepare: false,
             offline: false,
             ca_bundle: None,
             dry_run: false,

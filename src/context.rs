@@ -35,6 +35,7 @@ pub struct Options {
     pub offline: bool,
     pub ca_bundle: Option<PathBuf>,
     pub keep_branch: bool,
+    pub no_prepare: bool,
 }
 
 impl Default for Options {
@@ -47,6 +48,7 @@ impl Default for Options {
             offline: false,
             ca_bundle: None,
             keep_branch: false,
+            no_prepare: false,
         }
     }
 }
@@ -161,7 +163,8 @@ impl Context {
         if self.spec.sample {
             return Ok(settings);
         }
-        if let Some(preset) = &self.overlay().await?.preset {
+        // Not through the overlay, which waits for the cluster's network to be there.
+        if let Some(preset) = &EnvironmentOverlay::preset(&self.spec)? {
             settings.config.insert("kustomize.buildOptions".into(), preset.build_options.clone());
             if let Some(plugin) = &preset.plugin {
                 plugin::add(&mut settings, plugin, &preset.build_options);

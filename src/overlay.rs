@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
-use crate::gitops::overlay::{OverlaySpec, app_of, overlay, predict_overlay};
-use crate::gitops::predict::Prediction;
+use crate::gitops::overlay::{OverlaySpec, app_of, overlay};
+use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
 use crate::gitops::tree::Tree;
@@ -30,6 +30,14 @@ pub struct EnvironmentOverlay {
 }
 
 impl EnvironmentOverlay {
+    /// What the base is recognised as, with what the settings say otherwise.
+    pub fn preset(spec: &Spec) -> Result<Option<Preset>> {
+        let checkout = Checkout::open(&spec.repo)?;
+        let tree = checkout.tree(checkout.resolve(&spec.base)?)?;
+        let preset = Preset::recognise(&Repository::read(&tree)?, &tree);
+        Ok(preset.and_then(|preset| spec.preset.adjust(preset)))
+    }
+
     /// Reads the branch if it is there, since the developer's changes are on it, else the base.
     pub fn of(spec: &Spec, cluster_name: &str, address_range: Option<String>) -> Result<EnvironmentOverlay> {
         let checkout = Checkout::open(&spec.repo)?;
@@ -41,7 +49,8 @@ impl EnvironmentOverlay {
             .and_then(|preset| spec.preset.adjust(Preset { address_range, ..preset }));
         let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
         let made = overlay(&repository, &tree, &wanted)?;
-        let mut prediction = predict_overlay(&made, &tree, &wanted)?;
+        let branch = made.tree(&tree);
+        let mut prediction = predict(&made.read(&branch)?, &branch, &[wanted.cluster()?]);
         let remove = match commit == base {
             true => Vec::new(),
             false => switched_off(&wanted, &tree, &checkout.tree(base)?)?,

@@ -135,6 +135,7 @@ pub fn options(run: &RunArgs) -> Options {
         offline: run.offline,
         ca_bundle: run.ca_bundle.clone(),
         keep_branch: false,
+        no_prepare: run.no_prepare,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::journal;
 use crate::ports::fetch::Fetcher;
 use crate::providers::ClusterState;
+use crate::providers::kind::prepared::Prepared;
 use crate::providers::kind::{Kind, KindSpec, NetworkOwnership, Owner, binary};
 use crate::steps::CLUSTER;
 
@@ -119,7 +120,12 @@ async fn create(cx: &Context) -> Result<()> {
     let kind = kind_to_create(cx).await?;
     let network = NetworkOwnership::before_creation(kind.docker(), &claimed_networks(cx)).await?;
     cx.note(|facts| facts.network = Some(network.clone()))?;
-    let result = kind.create(&kind_spec(cx)?, &cx.kubeconfig(), cx.options.keep_on_failure).await;
+    let mut spec = kind_spec(cx)?;
+    if let Some(prepared) = prepared_image(cx, &spec.image).await {
+        spec.image = prepared;
+    }
+    cx.detail(CLUSTER, "creating the nodes");
+    let result = kind.create(&spec, &cx.kubeconfig(), cx.options.keep_on_failure).await;
     // Also after a failure: kind makes the network before anything that can fail.
     let network = network.after_creation(kind.docker()).await?;
     if result.is_err() && !cx.options.keep_on_failure {
@@ -127,6 +133,29 @@ async fn create(cx: &Context) -> Result<()> {
     }
     cx.note(|facts| facts.network = Some(network))?;
     result
+}
+
+/// The node image with Argo CD's images in it, unpacked; made once, of images that Docker holds. An
+/// environment comes up without it as well, so what goes wrong here is said and no more.
+async fn prepared_image(cx: &Context, node_image: &str) -> Option<String> {
+    let make = async || -> Result<Option<String>> {
+        let docker = cx.docker().await?;
+        let images = cx.install().await?.images();
+        let references: Vec<&str> = images.iter().map(String::as_str).collect();
+        let Some(prepared) = Prepared::plan(docker, node_image, &references).await? else { return Ok(None) };
+        if !prepared.is_made(docker).await? {
+            cx.detail(CLUSTER, "preparing the node image, once: later environments start faster");
+            prepared.make(docker).await?;
+        }
+        Ok(Some(prepared.reference()))
+    };
+    if cx.options.no_prepare {
+        return None;
+    }
+    make().await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "no prepared node image");
+        None
+    })
 }
 
 /// Docker networks that other environments on this machine say a k8tre made.
