@@ -47,10 +47,15 @@ fn explain(view: &View) -> Option<Cause> {
             format!("kubectl -n argocd logs deploy/argocd-repo-server --tail 50 | grep {}", view.name()),
         ),
     };
-    let place = file_in(&message).map_or_else(
-        || path.to_owned(),
-        |file| if file.contains('/') { file.to_owned() } else { format!("{path}/{file}") },
-    );
+    let place = match file_in(&message) {
+        // Helm names the chart, which is not the folder that it lies in.
+        Some(file) if code == "helm-failed" => {
+            format!("{path}/{}", file.split_once('/').map_or(file, |(_, rest)| rest))
+        }
+        Some(file) if file.contains('/') => file.to_owned(),
+        Some(file) => format!("{path}/{file}"),
+        None => path.to_owned(),
+    };
     Some(
         Cause::new(code)
             .because(format!("{tool} cannot build {path}"))
@@ -62,6 +67,7 @@ fn explain(view: &View) -> Option<Cause> {
 /// The innermost file that the message blames.
 fn file_in(message: &str) -> Option<&str> {
     group(pattern!(r"in File: (\S+)"), message)
+        .or_else(|| group(pattern!(r"(?:error at \(|YAML parse error on |parse error at \()([^)\s]+?)[):]"), message))
         .or_else(|| {
             pattern!(r"(?:lstat|stat|open) ([^\s:']+)[:' ]")
                 .captures_iter(message)
@@ -80,12 +86,19 @@ fn file_in(message: &str) -> Option<&str> {
 
 /// What the program said last, without the files that were told already and the layers around it.
 fn reason(message: &str) -> String {
-    let last = message.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let last = message
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty() && !line.starts_with("Use --debug"))
+        .unwrap_or_default();
     if let Some(yaml) = group(pattern!(r"(?:^|\s)(yaml: (?:line \d+: )?.+?)(?: in File: \S+)?$"), last) {
         return yaml.to_owned();
     }
     if last.contains("no such file or directory") {
         return "no such file or directory".to_owned();
+    }
+    if let Some(said) = group(pattern!(r"error at \([^)]+\): (.+)$"), last) {
+        return said.to_owned();
     }
     match last.rsplit_once("Error: ") {
         Some((_, said)) => said.to_owned(),

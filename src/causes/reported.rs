@@ -96,7 +96,7 @@ fn waiting(view: &View) -> Option<Cause> {
 }
 
 fn nothing(view: &View) -> Option<Cause> {
-    let done = view.operation()["phase"] == "Succeeded" && view.resources().next().is_none();
+    let done = view.app["status"]["sync"]["status"] == "Synced" && view.resources().next().is_none();
     let path = view.app["spec"]["source"]["path"].as_str().unwrap_or(".");
     done.then(|| {
         Cause::new("nothing-deployed")

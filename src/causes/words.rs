@@ -65,8 +65,10 @@ macro_rules! pattern {
 pub(crate) use pattern;
 
 /// What comes after the last `: ` that stands outside quotes, where programs written in Go put the
-/// reason; the whole text if that is nothing.
+/// reason; the whole text if there is none.
 pub fn innermost(text: &str) -> &str {
+    // Some reasons end with the place for one that is empty.
+    let text = text.trim().trim_end_matches([':', '.', ' ']);
     let (mut quoted, mut start, mut before) = (false, 0, ' ');
     for (at, c) in text.char_indices() {
         match c {
@@ -76,8 +78,7 @@ pub fn innermost(text: &str) -> &str {
         }
         before = c;
     }
-    let end = text[start..].trim().trim_end_matches('.');
-    if end.is_empty() { text.trim() } else { end }
+    &text[start..]
 }
 
 /// The name that a text says cannot be resolved.
@@ -124,6 +125,7 @@ mod tests {
     fn the_reason_is_what_comes_last() {
         assert_eq!(innermost("a: b: dial tcp 1.2.3.4:1: connection refused"), "connection refused");
         assert_eq!(innermost(r#"a: "x: y""#), r#""x: y""#);
+        assert_eq!(innermost("failed to list refs: authentication required: "), "authentication required");
         assert_eq!(innermost("alone"), "alone");
     }
 
