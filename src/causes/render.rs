@@ -18,19 +18,20 @@ fn explain(view: &View) -> Option<Cause> {
     let path = source["path"].as_str().unwrap_or(".");
     let build = format!("kustomize build {}", quoted(path));
 
-    if message.contains("CMP processing failed") || message.contains("plugin") {
-        let plugin = group(pattern!(r#"plugin with name "([^"]+)""#), &message)
-            .or_else(|| source["plugin"]["name"].as_str())
-            .unwrap_or("?");
+    if pattern!(r"CMP processing failed|plugin sidecar failed|cmp-server").is_match(&message) {
+        let named =
+            group(pattern!(r#"plugin with name "([^"]+)""#), &message).or_else(|| source["plugin"]["name"].as_str());
+        let plugin = named.map(|name| format!(" \"{name}\"")).unwrap_or_default();
         if message.contains("could not find cmp-server plugin") || message.contains("could not find plugin") {
             return Some(
                 Cause::new("plugin-missing")
-                    .because(format!("no plugin \"{plugin}\" in Argo CD's repo-server"))
+                    .because(format!("no plugin{plugin} in Argo CD's repo-server"))
                     .hint("kubectl -n argocd get deploy argocd-repo-server -o jsonpath='{.spec.template.spec.containers[*].name}'"),
             );
         }
-        let cause = Cause::new("plugin-failed").because(format!("plugin {plugin} failed in {path}"));
-        return Some(cause.because(reason(&message)).hint(build));
+        let cause = Cause::new("plugin-failed").because(format!("plugin{plugin} failed in {path}"));
+        let place = file_in(&message).map(|file| format!("{}: ", place(path, file))).unwrap_or_default();
+        return Some(cause.because(format!("{place}{}", reason(&message))).hint(build));
     }
     let said = group(pattern!(r#"(?s)Failed to unmarshal "([^"]+)""#), &message);
     if let Some(file) = said {
@@ -52,8 +53,7 @@ fn explain(view: &View) -> Option<Cause> {
         Some(file) if code == "helm-failed" => {
             format!("{path}/{}", file.split_once('/').map_or(file, |(_, rest)| rest))
         }
-        Some(file) if file.contains('/') => file.to_owned(),
-        Some(file) => format!("{path}/{file}"),
+        Some(file) => place(path, file),
         None => path.to_owned(),
     };
     Some(
@@ -62,6 +62,15 @@ fn explain(view: &View) -> Option<Cause> {
             .because(format!("{place}: {}", reason(&message)))
             .hint(hint),
     )
+}
+
+/// A file as it is called in the repository.
+fn place(path: &str, file: &str) -> String {
+    match file.find(path) {
+        Some(start) => file[start..].to_owned(),
+        None if file.contains('/') => file.to_owned(),
+        None => format!("{path}/{file}"),
+    }
 }
 
 /// The innermost file that the message blames.

@@ -73,7 +73,11 @@ impl<'a> View<'a> {
         let operation = self.operation();
         match operation["phase"].as_str() {
             Some("Failed" | "Error") => true,
-            Some("Running") => operation["retryCount"].as_u64().unwrap_or(0) > 0 || self.sync_results().any(failed),
+            // A retry counts as failed until it runs: then it can still succeed.
+            Some("Running") => {
+                let message = operation["message"].as_str().unwrap_or_default();
+                message.contains("Retrying attempt #") || self.sync_results().any(failed)
+            }
             _ => false,
         }
     }

@@ -84,7 +84,7 @@ pub fn innermost(text: &str) -> &str {
 /// The name that a text says cannot be resolved.
 pub fn unresolved(text: &str) -> Option<&str> {
     group(
-        pattern!(r"lookup ([^\s:]+)(?: on \S+)?: (?:no such host|server misbehaving|i/o timeout|Temporary failure)"),
+        pattern!(r"lookup ([^\s:]+)(?: on \S+)?: (?:no such host|server misbehaving|Temporary failure|(?:read|dial) udp .*(?:i/o timeout|refused|unreachable))"),
         text,
     )
     .or_else(|| group(pattern!(r"(?i)could not resolve host(?:name)?:? '?([^\s;']+)"), text))
@@ -133,6 +133,7 @@ mod tests {
     fn the_name_that_does_not_resolve_is_found() {
         for (text, name) in [
             ("dial tcp: lookup db.x on 10.96.0.10:53: no such host", "db.x"),
+            ("lookup db on 10.96.0.10:53: read udp 10.244.0.5:40->10.96.0.10:53: i/o timeout", "db"),
             ("fatal: unable to access: Could not resolve host: git.nowhere.invalid", "git.nowhere.invalid"),
             (r#"could not translate host name "pg" to address"#, "pg"),
             ("Error: getaddrinfo ENOTFOUND redis", "redis"),

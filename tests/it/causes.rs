@@ -101,6 +101,113 @@ fn trouble_that_is_over_is_not_told() {
     assert!(line(&case["application"], &evidence).starts_with("[unhealthy-object]"));
 }
 
+fn refused(kind: &str, message: &str) -> Value {
+    let result = json!({"kind": kind, "name": "a", "namespace": "ns", "status": "SyncFailed", "message": message});
+    json!({
+        "metadata": {"name": "app"}, "spec": {},
+        "status": {"operationState": {"phase": "Failed", "message": "failed", "syncResult": {"resources": [result]}}},
+    })
+}
+
+fn uncompared(message: &str) -> Value {
+    let condition = json!({"type": "ComparisonError", "message": message});
+    let source = json!({"repoURL": "https://example.org/tre.git", "path": "apps/hub", "targetRevision": "main"});
+    json!({"metadata": {"name": "app"}, "spec": {"source": source}, "status": {"conditions": [condition]}})
+}
+
+/// Wordings that the recorded cases do not have.
+#[test]
+fn other_words_for_the_same_trouble_are_understood() {
+    let rpc =
+        "Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown desc = ";
+    for (application, expected) in [
+        (
+            refused("Pod", r#"admission webhook "validate.kyverno.svc" denied the request: no latest tag"#),
+            "[admission-denied] app sync failed <- Pod a is refused <- webhook validate.kyverno.svc: no latest tag",
+        ),
+        (
+            refused("Pod", r#"pods "a" is forbidden: failed quota: q: must specify limits.cpu for: main"#),
+            "[quota] app sync failed <- Pod a is refused <- quota q: its containers must specify limits.cpu for: main",
+        ),
+        (
+            refused(
+                "ClusterRole",
+                "resource rbac.authorization.k8s.io:ClusterRole is not permitted in project dev-alice",
+            ),
+            "[kind-outside-project] app sync failed <- ClusterRole a is refused <- AppProject dev-alice does not allow objects of this kind",
+        ),
+        (
+            refused("Cluster", r#"no matches for kind "Cluster" in version "postgresql.cnpg.io/v1""#),
+            "[crd-missing] app sync failed <- Cluster a is refused <- the cluster does not know postgresql.cnpg.io/v1/Cluster: no such CRD",
+        ),
+        (
+            refused(
+                "ClusterRole",
+                r#"clusterroles.rbac.authorization.k8s.io is forbidden: User "al" cannot create resource "clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope"#,
+            ),
+            "[rbac] app sync failed <- ClusterRole a is refused <- user al may not create clusterroles.rbac.authorization.k8s.io in the whole cluster",
+        ),
+        (
+            uncompared(&format!(
+                "{rpc}plugin sidecar failed. error generating manifests in cmp: rpc error: code = Unknown desc = error generating manifests: `sh -c gen` failed exit status 1: Error: accumulating resources: accumulating resources from 'a.yaml': open /tmp/_cmp_server/1/apps/hub/a.yaml: no such file or directory"
+            )),
+            "[plugin-failed] app cannot be compared <- plugin failed in apps/hub <- apps/hub/a.yaml: no such file or directory",
+        ),
+        (
+            uncompared(&format!("{rpc}failed to list refs: ssh: handshake failed: knownhosts: key is unknown")),
+            "[repository-denied] app cannot be compared <- https://example.org/tre.git cannot be read <- key is unknown",
+        ),
+        (
+            uncompared("something new: entirely"),
+            "[comparison-error] app cannot be compared <- ComparisonError: entirely",
+        ),
+    ] {
+        assert_eq!(line(&application, &Evidence::default()), expected);
+    }
+}
+
+#[test]
+fn a_sync_that_gave_up_says_so_where_no_object_is_to_blame() {
+    let mut application = refused("Pod", "");
+    application["status"]["operationState"] =
+        json!({"phase": "Failed", "retryCount": 5, "message": "operation timed out (retried 5 times)."});
+    let said = line(&application, &Evidence::default());
+    assert_eq!(said, "[sync-retries] app sync failed <- Argo CD gave up after 5 retries <- operation timed out");
+    application["status"]["operationState"] =
+        json!({"phase": "Running", "retryCount": 1, "message": "operation timed out. Retrying attempt #2 at 1:00PM."});
+    let said = line(&application, &Evidence::default());
+    assert_eq!(said, "[sync-failed] app sync failed <- operation timed out");
+}
+
+#[test]
+fn taints_and_evictions_are_told_apart_from_too_little_room() {
+    let case = case("selector");
+    let mut evidence = evidence(&case);
+    let message = "0/2 nodes are available: 2 node(s) had untolerated taint {gpu: true}. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.";
+    evidence.pods[0]["status"]["conditions"][0]["message"] = json!(message);
+    let said = line(&case["application"], &evidence);
+    assert!(said.ends_with("Pending <- 2 node(s) had untolerated taint {gpu: true}"), "{said}");
+    evidence.pods[0]["status"] =
+        json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."});
+    assert!(line(&case["application"], &evidence).starts_with("[evicted]"));
+}
+
+#[test]
+fn a_job_that_succeeded_in_the_end_is_not_blamed_for_its_first_pods() {
+    let case = case("job");
+    let mut evidence = evidence(&case);
+    evidence.jobs[0]["status"]["conditions"] = json!([{"type": "Complete", "status": "True"}]);
+    assert!(!line(&case["application"], &evidence).contains("no rows"));
+}
+
+#[test]
+fn what_comes_from_a_repository_cannot_run_in_a_pasted_command() {
+    let mut application = uncompared("unable to resolve 'x' to a commit SHA");
+    application["spec"]["source"]["repoURL"] = json!("https://h/$(reboot);x");
+    let cause = explain(&application, &Evidence::default()).unwrap();
+    assert_eq!(cause.hint.as_deref(), Some("git ls-remote 'https://h/$(reboot);x'"));
+}
+
 #[test]
 fn every_code_has_its_section_and_every_section_its_code() {
     let text = std::fs::read_to_string(root().join("docs/troubleshooting.md")).unwrap();
