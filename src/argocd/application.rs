@@ -83,16 +83,19 @@ pub fn judge(application: &Value, expected: &Expected) -> Verdict {
         Some("Failed" | "Error") => return Verdict::Failing(format!("sync failed: {}", text(&operation["message"]))),
         Some(phase) => {
             let message = text(&operation["message"]);
-            // A sync that is being retried has failed already; its message says why.
-            return match operation["retryCount"].as_u64().unwrap_or(0) {
-                0 => waiting(format!("sync {}{}", phase.to_lowercase(), colon(&message))),
-                _ => Verdict::Failing(format!("sync is being retried{}", colon(&message))),
+            // A sync that waits for its next attempt has failed already; its message says why. One that
+            // runs may be a retry that goes well.
+            return match message.contains("Retrying attempt") {
+                false => waiting(format!("sync {}{}", phase.to_lowercase(), colon(&message))),
+                true => Verdict::Failing(format!("sync is being retried{}", colon(&message))),
             };
         }
+        // Nothing to deploy is nothing to sync: no operation will ever start.
+        None if sync == "Synced" && deploys_nothing(status) => return Verdict::Failing(DEPLOYED_NOTHING.into()),
         None => return waiting("it has not been synced yet".into()),
     }
-    if status["resources"].as_array().is_none_or(Vec::is_empty) {
-        return Verdict::Failing("it deployed nothing: its path renders no objects".into());
+    if deploys_nothing(status) {
+        return Verdict::Failing(DEPLOYED_NOTHING.into());
     }
     match status["health"]["status"].as_str() {
         Some("Healthy") => {}
@@ -105,6 +108,12 @@ pub fn judge(application: &Value, expected: &Expected) -> Verdict {
         _ if expected.synced => Verdict::Failing(format!("{sync}: {}", out_of_sync(status))),
         _ => Verdict::Warning(format!("{sync}: {}", out_of_sync(status))),
     }
+}
+
+const DEPLOYED_NOTHING: &str = "it deployed nothing: its path renders no objects";
+
+fn deploys_nothing(status: &Value) -> bool {
+    status["resources"].as_array().is_none_or(Vec::is_empty)
 }
 
 fn colon(text: &str) -> String {
@@ -182,6 +191,10 @@ mod tests {
     #[test]
     fn an_application_that_deployed_nothing_is_failing() {
         assert!(matches!(with("/status/resources", json!([])), Verdict::Failing(_)));
+        let mut application = healthy();
+        application["status"]["resources"] = json!([]);
+        application["status"]["operationState"] = Value::Null;
+        assert!(matches!(judge(&application, &expected()), Verdict::Failing(_)), "no sync will ever start");
     }
 
     #[test]

@@ -33,7 +33,9 @@ fn of_container(view: &View, pod: &Pod) -> Option<Cause> {
     if reason != "CreateContainerConfigError" {
         return None;
     }
-    let other = || Cause::new("container-config").because_all(pod.links()).because(message).hint(pod.describe());
+    // What pod and container it is was said already.
+    let said = message.split(" (pod: ").next().unwrap_or(message);
+    let other = || Cause::new("container-config").because_all(pod.links()).because(said).hint(pod.describe());
     Some(absent(view.evidence, pod, message).unwrap_or_else(other))
 }
 

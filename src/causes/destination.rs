@@ -1,6 +1,6 @@
 //! Where an Application is to be deployed: outside its project, unknown to Argo CD, or not answering.
 
-use super::view::View;
+use super::view::{Refusal, View};
 use super::words::{group, innermost, pattern, quoted, unresolved};
 use super::{Cause, Family};
 
@@ -9,6 +9,7 @@ pub const FAMILY: Family = Family {
         "destination-outside-project",
         "project-missing",
         "source-outside-project",
+        "kind-outside-project",
         "destination-unknown",
         "destination-unreachable",
     ],
@@ -18,20 +19,38 @@ pub const FAMILY: Family = Family {
 const REGISTERED: &str = "kubectl -n argocd get secrets -l argocd.argoproj.io/secret-type=cluster";
 
 fn explain(view: &View) -> Option<Cause> {
-    view.comparison_errors().chain([view.operation_message()]).find_map(|message| {
+    let whole = view.comparison_errors().chain([view.operation_message()]).find_map(|message| {
         outside(view, message)
             .or_else(|| missing_project(view, message))
             .or_else(|| unknown(message))
             .or_else(|| unreachable(message))
-    })
+    });
+    whole.or_else(|| view.refusals.iter().find_map(object_outside))
+}
+
+/// A single object that the project has no room for.
+fn object_outside(refusal: &Refusal) -> Option<Cause> {
+    let found =
+        pattern!(r"(namespace|resource) (\S+) is not permitted in project '?([^'\s]+)").captures(refusal.message)?;
+    let (what, project) = (&found[2], &found[3]);
+    let (code, root) = match &found[1] {
+        "namespace" => {
+            ("destination-outside-project", format!("AppProject {project} does not list the namespace {what}"))
+        }
+        _ => ("kind-outside-project", format!("AppProject {project} does not allow objects of this kind")),
+    };
+    let hint = format!("kubectl -n argocd get appproject {} -o jsonpath='{{.spec}}'", quoted(project));
+    Some(Cause::new(code).because(refusal.link()).because(root).hint(hint))
 }
 
 fn outside(view: &View, message: &str) -> Option<Cause> {
-    let project = group(pattern!(r"in project '([^']*)'"), message)
-        .or_else(|| group(pattern!(r"not permitted in project '?([^'\s]+)"), message))?;
-    let code = match message {
-        _ if message.contains("destination") => "destination-outside-project",
-        _ if message.contains("repo") => "source-outside-project",
+    let (code, project) = match message {
+        m if m.contains("application destination") => {
+            ("destination-outside-project", group(pattern!(r"in project '([^']*)'"), m)?)
+        }
+        m if m.contains("application repo") => {
+            ("source-outside-project", group(pattern!(r"not permitted in project '?([^'\s]+)"), m)?)
+        }
         _ => return None,
     };
     let spec = &view.app["spec"];

@@ -1,10 +1,12 @@
 //! What was observed, and how one finds one's way in it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Objects as the API server gave them, of all the namespaces that were looked at. What could not
 /// be read in time is missing, so absence from a list proves nothing by itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Evidence {
     pub pods: Vec<Value>,
     pub events: Vec<Value>,

@@ -220,6 +220,27 @@ fn is_uncomparable(app: &Value) -> bool {
 mod tests {
     use super::*;
 
+    /// A server that takes every connection and never answers.
+    async fn silent() -> (tokio::net::TcpListener, Kube) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let config = kube::Config::new(address.parse().unwrap());
+        (listener, Kube::with_client(kube::Client::try_from(config).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn a_cluster_that_hangs_costs_no_more_than_the_limit() {
+        let (_listener, kube) = silent().await;
+        let limit = Duration::from_millis(200);
+        let reader = Reader { kube: &kube, deadline: Instant::now() + limit };
+        let app = app(&["a", "b"], "");
+        let began = Instant::now();
+        let mut evidence = reader.first(&[&app], &["a".into(), "b".into()]).await;
+        reader.second(&[&app], &["a".into(), "b".into()], &mut evidence).await;
+        assert!(evidence.pods.is_empty());
+        assert!(began.elapsed() < limit * 5, "took {:?}", began.elapsed());
+    }
+
     fn app(namespaces: &[&str], health: &str) -> Value {
         let resources: Vec<Value> =
             namespaces.iter().map(|n| json!({"kind": "Service", "name": "a", "namespace": n})).collect();

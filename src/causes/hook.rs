@@ -59,8 +59,8 @@ fn of_hook(view: &View) -> Option<Cause> {
 }
 
 fn of_failed_job(view: &View) -> Option<Cause> {
-    view.evidence.jobs.iter().filter(|job| view.owns(job)).find_map(|job| {
-        let message = condition(job, "Failed")?["message"].as_str()?;
+    view.evidence.jobs.iter().find_map(|job| {
+        let message = condition(job, "Failed")?["message"].as_str().filter(|_| view.owns(job))?;
         let (namespace, name) = (namespace_of(job), name_of(job));
         let cause = Cause::new("job-failed").because(format!("Job {name} failed")).because(message);
         Some(cause.hint(format!("kubectl -n {namespace} describe job {name}")))

@@ -1,6 +1,6 @@
 //! Images that cannot be pulled.
 
-use super::view::View;
+use super::view::{Pod, View};
 use super::words::{group, innermost, pattern, quoted, unresolved};
 use super::{Cause, Family};
 
@@ -24,7 +24,7 @@ fn explain(view: &View) -> Option<Cause> {
             "ErrImageNeverPull" => {
                 let cause = made("image-never-pulled")
                     .because(format!("image {image} is not on the node, and its policy is Never"));
-                Some(cause.hint(format!("kind load docker-image {}", quoted(image))))
+                Some(cause.hint(load(pod, image)))
             }
             "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable" => {
                 // A back-off says the reason or only that it backs off; the event has it in any case.
@@ -39,6 +39,15 @@ fn explain(view: &View) -> Option<Cause> {
             _ => None,
         }
     })
+}
+
+/// How an image of this machine gets onto kind's node, if it is one of kind's.
+fn load(pod: &Pod, image: &str) -> String {
+    let node = pod.object["spec"]["nodeName"].as_str().unwrap_or_default();
+    match group(pattern!(r"^(.+?)-(?:control-plane|worker)\d*$"), node) {
+        Some(cluster) => format!("kind load docker-image {} --name {}", quoted(image), quoted(cluster)),
+        None => pod.describe(),
+    }
 }
 
 /// What the registry said, in few words.

@@ -37,7 +37,9 @@ fn explain(view: &View) -> Option<Cause> {
             let first = complaint.split(", spec.").next().unwrap_or(complaint);
             return made("object-invalid").because(first).hint(diff(view));
         }
-        made("object-refused").because(message).hint(diff(view))
+        // Which object it is was said already.
+        let reason = message.split_once("is forbidden: ").map_or(message, |(_, reason)| reason);
+        made("object-refused").because(reason).hint(diff(view))
     })
 }
 

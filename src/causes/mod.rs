@@ -47,6 +47,7 @@ struct Family {
 const FAMILIES: &[Family] = &[
     application_set::FAMILY,
     destination::FAMILY,
+    repository::SERVER,
     dns::FAMILY,
     repository::FAMILY,
     render::FAMILY,

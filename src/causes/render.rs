@@ -18,19 +18,20 @@ fn explain(view: &View) -> Option<Cause> {
     let path = source["path"].as_str().unwrap_or(".");
     let build = format!("kustomize build {}", quoted(path));
 
-    if message.contains("CMP processing failed") || message.contains("plugin") {
-        let plugin = group(pattern!(r#"plugin with name "([^"]+)""#), &message)
-            .or_else(|| source["plugin"]["name"].as_str())
-            .unwrap_or("?");
+    if pattern!(r"CMP processing failed|plugin sidecar failed|cmp-server").is_match(&message) {
+        let named =
+            group(pattern!(r#"plugin with name "([^"]+)""#), &message).or_else(|| source["plugin"]["name"].as_str());
+        let plugin = named.map(|name| format!(" \"{name}\"")).unwrap_or_default();
         if message.contains("could not find cmp-server plugin") || message.contains("could not find plugin") {
             return Some(
                 Cause::new("plugin-missing")
-                    .because(format!("no plugin \"{plugin}\" in Argo CD's repo-server"))
+                    .because(format!("no plugin{plugin} in Argo CD's repo-server"))
                     .hint("kubectl -n argocd get deploy argocd-repo-server -o jsonpath='{.spec.template.spec.containers[*].name}'"),
             );
         }
-        let cause = Cause::new("plugin-failed").because(format!("plugin {plugin} failed in {path}"));
-        return Some(cause.because(reason(&message)).hint(build));
+        let cause = Cause::new("plugin-failed").because(format!("plugin{plugin} failed in {path}"));
+        let place = file_in(&message).map(|file| format!("{}: ", place(path, file))).unwrap_or_default();
+        return Some(cause.because(format!("{place}{}", reason(&message))).hint(build));
     }
     let said = group(pattern!(r#"(?s)Failed to unmarshal "([^"]+)""#), &message);
     if let Some(file) = said {
@@ -47,10 +48,14 @@ fn explain(view: &View) -> Option<Cause> {
             format!("kubectl -n argocd logs deploy/argocd-repo-server --tail 50 | grep {}", view.name()),
         ),
     };
-    let place = file_in(&message).map_or_else(
-        || path.to_owned(),
-        |file| if file.contains('/') { file.to_owned() } else { format!("{path}/{file}") },
-    );
+    let place = match file_in(&message) {
+        // Helm names the chart, which is not the folder that it lies in.
+        Some(file) if code == "helm-failed" => {
+            format!("{path}/{}", file.split_once('/').map_or(file, |(_, rest)| rest))
+        }
+        Some(file) => place(path, file),
+        None => path.to_owned(),
+    };
     Some(
         Cause::new(code)
             .because(format!("{tool} cannot build {path}"))
@@ -59,9 +64,19 @@ fn explain(view: &View) -> Option<Cause> {
     )
 }
 
+/// A file as it is called in the repository.
+fn place(path: &str, file: &str) -> String {
+    match file.find(path) {
+        Some(start) => file[start..].to_owned(),
+        None if file.contains('/') => file.to_owned(),
+        None => format!("{path}/{file}"),
+    }
+}
+
 /// The innermost file that the message blames.
 fn file_in(message: &str) -> Option<&str> {
     group(pattern!(r"in File: (\S+)"), message)
+        .or_else(|| group(pattern!(r"(?:error at \(|YAML parse error on |parse error at \()([^)\s]+?)[):]"), message))
         .or_else(|| {
             pattern!(r"(?:lstat|stat|open) ([^\s:']+)[:' ]")
                 .captures_iter(message)
@@ -80,12 +95,19 @@ fn file_in(message: &str) -> Option<&str> {
 
 /// What the program said last, without the files that were told already and the layers around it.
 fn reason(message: &str) -> String {
-    let last = message.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let last = message
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty() && !line.starts_with("Use --debug"))
+        .unwrap_or_default();
     if let Some(yaml) = group(pattern!(r"(?:^|\s)(yaml: (?:line \d+: )?.+?)(?: in File: \S+)?$"), last) {
         return yaml.to_owned();
     }
     if last.contains("no such file or directory") {
         return "no such file or directory".to_owned();
+    }
+    if let Some(said) = group(pattern!(r"error at \([^)]+\): (.+)$"), last) {
+        return said.to_owned();
     }
     match last.rsplit_once("Error: ") {
         Some((_, said)) => said.to_owned(),

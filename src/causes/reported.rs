@@ -8,7 +8,15 @@ use super::words::{group, innermost, pattern, quoted};
 use super::{Cause, Family};
 
 pub const FAMILY: Family = Family {
-    codes: &["comparison-error", "sync-retries", "sync-failed", "unhealthy-object", "sync-waiting", "nothing-deployed"],
+    codes: &[
+        "comparison-error",
+        "sync-retries",
+        "sync-failed",
+        "unhealthy-object",
+        "sync-waiting",
+        "sync-off",
+        "nothing-deployed",
+    ],
     explain,
 };
 
@@ -20,6 +28,7 @@ fn explain(view: &View) -> Option<Cause> {
         .or_else(|| failed_sync(view))
         .or_else(|| unhealthy(view))
         .or_else(|| waiting(view))
+        .or_else(|| off(view))
         .or_else(|| nothing(view))
 }
 
@@ -64,7 +73,9 @@ fn unhealthy(view: &View) -> Option<Cause> {
         .or_else(|| object.and_then(own_words));
     let health = view.app["status"]["health"]["status"].as_str().unwrap_or("unhealthy");
     let scope = if namespace.is_empty() { String::new() } else { format!("-n {namespace} ") };
-    let cause = Cause::new("unhealthy-object").because(format!("{kind} {name} {health}")).because_all(said);
+    let silent = || "it does not say why".to_owned();
+    let cause =
+        Cause::new("unhealthy-object").because(format!("{kind} {name} {health}")).because(said.unwrap_or_else(silent));
     Some(cause.hint(format!("kubectl {scope}describe {} {name}", kind.to_lowercase())))
 }
 
@@ -95,8 +106,19 @@ fn waiting(view: &View) -> Option<Cause> {
     )
 }
 
+/// Nobody has asked Argo CD to deploy it, and it does not by itself.
+fn off(view: &View) -> Option<Cause> {
+    let automated = &view.app["spec"]["syncPolicy"]["automated"];
+    let is_off = automated.is_null() || automated["enabled"] == false;
+    let status = &view.app["status"];
+    let waits =
+        status["sync"]["status"] == "OutOfSync" && view.operation().is_null() && view.app["operation"].is_null();
+    let hint = format!("kubectl -n argocd get application {} -o jsonpath='{{.spec.syncPolicy}}'", view.name());
+    (is_off && waits).then(|| Cause::new("sync-off").because("it was never deployed: automatic sync is off").hint(hint))
+}
+
 fn nothing(view: &View) -> Option<Cause> {
-    let done = view.operation()["phase"] == "Succeeded" && view.resources().next().is_none();
+    let done = view.app["status"]["sync"]["status"] == "Synced" && view.resources().next().is_none();
     let path = view.app["spec"]["source"]["path"].as_str().unwrap_or(".");
     done.then(|| {
         Cause::new("nothing-deployed")

@@ -7,6 +7,18 @@ use super::{Cause, Family};
 pub const FAMILY: Family =
     Family { codes: &["revision-missing", "path-missing", "repository-denied", "repository-unreachable"], explain };
 
+/// Argo CD's own part that reads repositories, before all that one can only see through it.
+pub const SERVER: Family = Family { codes: &["repo-server-unavailable"], explain: server };
+
+fn server(view: &View) -> Option<Cause> {
+    let form = pattern!(r"code = Unavailable desc = connection error|(?:lookup|dial tcp:?) argocd-repo-server");
+    let message = view.comparison_errors().find(|message| form.is_match(message))?;
+    let cause = Cause::new("repo-server-unavailable").because("Argo CD's repo-server does not answer");
+    // Its words stand in quotes, within which the last one is what counts.
+    let reason = message.trim_end_matches('"').rsplit(": ").next().unwrap_or(message);
+    Some(cause.because(reason).hint("kubectl -n argocd get pods -l app.kubernetes.io/name=argocd-repo-server"))
+}
+
 fn explain(view: &View) -> Option<Cause> {
     view.comparison_errors().find_map(|message| {
         let source = &view.app["spec"]["source"];

@@ -31,8 +31,9 @@ fn explain(view: &View) -> Option<Cause> {
     });
     // A claim explains more than the pod that waits for it, and is shorter to say.
     let of_pods = of_pods.filter_map(|(pod, name)| view.evidence.claim(pod.namespace, name));
-    let declared = view.evidence.claims.iter().filter(|claim| view.owns(claim));
-    let pending = of_pods.chain(declared).filter(|claim| claim["status"]["phase"] == "Pending");
+    let is_pending = |claim: &&Value| claim["status"]["phase"] == "Pending";
+    let declared = view.evidence.claims.iter().filter(is_pending).filter(|claim| view.owns(claim));
+    let pending = of_pods.filter(is_pending).chain(declared);
     missing.or_else(|| pending.into_iter().find_map(|claim| of_claim(view.evidence, claim, waits(view, claim))))
 }
 

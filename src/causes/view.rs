@@ -1,5 +1,7 @@
 //! One Application's part of the evidence: what belongs to it, and what of that is in trouble.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::evidence::{Evidence, condition, items, name_of, namespace_of};
@@ -15,6 +17,8 @@ pub struct View<'a> {
     pub pods: Vec<Pod<'a>>,
     /// Objects that the API server refused.
     pub refusals: Vec<Refusal<'a>>,
+    /// Namespaces that it deploys to: what lies elsewhere needs no second look.
+    namespaces: BTreeSet<&'a str>,
 }
 
 /// A pod in trouble.
@@ -44,9 +48,15 @@ pub struct Refusal<'a> {
 
 impl<'a> View<'a> {
     pub fn new(app: &'a Value, evidence: &'a Evidence) -> View<'a> {
-        let mut view = View { app, evidence, pods: Vec::new(), refusals: Vec::new() };
-        let mut pods: Vec<Pod> =
-            evidence.pods.iter().filter(|pod| in_trouble(pod)).filter_map(|pod| view.own(pod)).collect();
+        let mut view = View { app, evidence, pods: Vec::new(), refusals: Vec::new(), namespaces: BTreeSet::new() };
+        let placed = view.resources().chain(view.sync_results()).filter_map(|one| one["namespace"].as_str());
+        view.namespaces = placed.collect();
+        let mut pods: Vec<Pod> = evidence
+            .pods
+            .iter()
+            .filter(|pod| view.is_near(pod) && in_trouble(pod))
+            .filter_map(|pod| view.own(pod))
+            .collect();
         pods.sort_by_key(|pod| (pod.namespace, pod.name));
         view.refusals = view.refused_by_sync().chain(view.refused_pods()).collect();
         view.pods = pods;
@@ -73,7 +83,11 @@ impl<'a> View<'a> {
         let operation = self.operation();
         match operation["phase"].as_str() {
             Some("Failed" | "Error") => true,
-            Some("Running") => operation["retryCount"].as_u64().unwrap_or(0) > 0 || self.sync_results().any(failed),
+            // A retry counts as failed until it runs: then it can still succeed.
+            Some("Running") => {
+                let message = operation["message"].as_str().unwrap_or_default();
+                message.contains("Retrying attempt #") || self.sync_results().any(failed)
+            }
             _ => false,
         }
     }
@@ -125,6 +139,9 @@ impl<'a> View<'a> {
 
     /// Whether an object belongs to this Application, and through which hook if through one.
     fn belongs(&self, kind: &str, namespace: &str, name: &str, depth: usize) -> Option<Option<String>> {
+        if !self.namespaces.contains(namespace) {
+            return None;
+        }
         let named = |one: &&Value| {
             one["kind"] == kind && one["name"] == name && one["namespace"].as_str().unwrap_or_default() == namespace
         };
@@ -140,6 +157,11 @@ impl<'a> View<'a> {
         }
         items(&object["metadata"]["ownerReferences"])
             .find_map(|owner| self.belongs(owner["kind"].as_str()?, namespace, owner["name"].as_str()?, depth - 1))
+    }
+
+    /// Whether an object lies where this Application has any: the cheap question before the thorough one.
+    fn is_near(&self, object: &Value) -> bool {
+        self.namespaces.contains(namespace_of(object))
     }
 
     pub fn owns(&self, object: &Value) -> bool {
@@ -176,6 +198,7 @@ impl<'a> View<'a> {
             .workloads
             .iter()
             .chain(&evidence.jobs)
+            .filter(|workload| self.is_near(workload))
             .filter(|workload| workload["kind"] != "Deployment" && lacks_pods(workload) && self.owns(workload))
             .filter_map(|workload| {
                 let kind = workload["kind"].as_str()?;

@@ -65,8 +65,10 @@ macro_rules! pattern {
 pub(crate) use pattern;
 
 /// What comes after the last `: ` that stands outside quotes, where programs written in Go put the
-/// reason; the whole text if that is nothing.
+/// reason; the whole text if there is none.
 pub fn innermost(text: &str) -> &str {
+    // Some reasons end with the place for one that is empty.
+    let text = text.trim().trim_end_matches([':', '.', ' ']);
     let (mut quoted, mut start, mut before) = (false, 0, ' ');
     for (at, c) in text.char_indices() {
         match c {
@@ -76,14 +78,13 @@ pub fn innermost(text: &str) -> &str {
         }
         before = c;
     }
-    let end = text[start..].trim().trim_end_matches('.');
-    if end.is_empty() { text.trim() } else { end }
+    &text[start..]
 }
 
 /// The name that a text says cannot be resolved.
 pub fn unresolved(text: &str) -> Option<&str> {
     group(
-        pattern!(r"lookup ([^\s:]+)(?: on \S+)?: (?:no such host|server misbehaving|i/o timeout|Temporary failure)"),
+        pattern!(r"lookup ([^\s:]+)(?: on \S+)?: (?:no such host|server misbehaving|Temporary failure|(?:read|dial) udp .*(?:i/o timeout|refused|unreachable))"),
         text,
     )
     .or_else(|| group(pattern!(r"(?i)could not resolve host(?:name)?:? '?([^\s;']+)"), text))
@@ -124,6 +125,7 @@ mod tests {
     fn the_reason_is_what_comes_last() {
         assert_eq!(innermost("a: b: dial tcp 1.2.3.4:1: connection refused"), "connection refused");
         assert_eq!(innermost(r#"a: "x: y""#), r#""x: y""#);
+        assert_eq!(innermost("failed to list refs: authentication required: "), "authentication required");
         assert_eq!(innermost("alone"), "alone");
     }
 
@@ -131,6 +133,7 @@ mod tests {
     fn the_name_that_does_not_resolve_is_found() {
         for (text, name) in [
             ("dial tcp: lookup db.x on 10.96.0.10:53: no such host", "db.x"),
+            ("lookup db on 10.96.0.10:53: read udp 10.244.0.5:40->10.96.0.10:53: i/o timeout", "db"),
             ("fatal: unable to access: Could not resolve host: git.nowhere.invalid", "git.nowhere.invalid"),
             (r#"could not translate host name "pg" to address"#, "pg"),
             ("Error: getaddrinfo ENOTFOUND redis", "redis"),

@@ -87,3 +87,26 @@ pub fn hints(causes: impl IntoIterator<Item = impl Borrow<Cause>>) -> Vec<String
 pub fn kubeconfig_hint(name: &EnvName) -> String {
     format!("export KUBECONFIG=\"$(k8tre dev kubeconfig {name})\"")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(hint: &str) -> Cause {
+        Cause { code: "x", chain: vec!["app Degraded".into(), "no Secret".into()], hint: Some(hint.into()) }
+    }
+
+    #[test]
+    fn a_command_that_several_causes_share_is_shown_once() {
+        assert_eq!(hints([&cause("a"), &cause("b"), &cause("a")]), ["a", "b"]);
+    }
+
+    #[test]
+    fn the_table_shows_the_root_and_argo_cds_words_only_without_one() {
+        let verdict = Verdict::Failing("Degraded".into());
+        let mut judged = Judged { name: "app".into(), verdict, actual: None, cause: None };
+        assert_eq!(judged.why(80), "Degraded");
+        judged.cause = Some(cause("a"));
+        assert_eq!(judged.why(80), "no Secret");
+    }
+}

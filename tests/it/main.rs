@@ -2,6 +2,7 @@
 
 mod support;
 
+mod causes;
 mod docker;
 mod engine;
 mod fetch;
