@@ -45,6 +45,9 @@ pub enum Command {
     /// Check this machine: each finding with its fix.
     Doctor(DoctorArgs),
 
+    /// What k8tre keeps to be quicker next time, and its removal.
+    Cache(CacheArgs),
+
     /// Write the completion script of a shell to stdout.
     Completions {
         /// The shell.
@@ -301,6 +304,13 @@ pub struct LintArgs {
     /// Count warnings as errors.
     #[arg(long)]
     pub strict: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CacheArgs {
+    /// Remove all of it; it is made or fetched again when it is needed.
+    #[arg(long)]
+    pub clear: bool,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -1,6 +1,7 @@
 //! One file a command. A command gathers, walks the steps through the engine, and reports; what it
 //! knows about clusters, git or Argo CD it asks of the steps.
 
+mod cache;
 mod completions;
 mod doctor;
 mod down;
@@ -68,6 +69,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     listen(app.cancel.clone())?;
     match command {
         Command::Lint(args) => lint::run(&app, &args),
+        Command::Cache(args) => cache::run(&app, &args).await,
         Command::Doctor(args) => doctor::run(&app, &args).await,
         Command::Dev(dev) => match *dev {
             Dev::Up(args) => up::run(&app, &args).await,
