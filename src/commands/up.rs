@@ -147,7 +147,7 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
         checkout.identity().await?;
         cx.overlay().await?.check(&cx.spec)?;
     }
-    let spec = cluster::kind_spec(cx)?;
+    let spec = cluster::kind_spec(cx).await?;
     spec.config()?;
     let state = match cx.docker().await {
         Ok(_) => cluster::observe(cx).await?,

@@ -9,6 +9,8 @@ use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::journal;
 use crate::ports::fetch::Fetcher;
+use crate::ports::machine::Machine;
+use crate::preflight::ports::choose;
 use crate::providers::ClusterState;
 use crate::providers::kind::prepared::Prepared;
 use crate::providers::kind::{Kind, KindSpec, NetworkOwnership, Owner, binary};
@@ -20,13 +22,20 @@ const READY_LIMIT: Duration = Duration::from_secs(120);
 pub struct Cluster;
 
 /// What kind is to make for this environment.
-pub fn kind_spec(cx: &Context) -> Result<KindSpec> {
+pub async fn kind_spec(cx: &Context) -> Result<KindSpec> {
     let owner = Owner { environment: cx.spec.name.to_string(), id: cx.id.clone() };
     let mut spec = KindSpec::new(cx.spec.name.cluster(), owner);
     if let Some(image) = &cx.spec.kind.node_image {
         spec.image.clone_from(image);
     }
     spec.configure(&cx.spec.kind.config)?;
+    if let Some(ports) = &mut spec.ingress {
+        // Nobody insists on these: a free one does where the usual one is taken.
+        let (machine, docker) = (Machine::this(), cx.docker().await?);
+        for port in [&mut ports.http, &mut ports.https] {
+            *port = choose(&machine, docker, &spec.cluster, *port, false).await?;
+        }
+    }
     Ok(spec)
 }
 
@@ -120,12 +129,17 @@ async fn create(cx: &Context) -> Result<()> {
     let kind = kind_to_create(cx).await?;
     let network = NetworkOwnership::before_creation(kind.docker(), &claimed_networks(cx)).await?;
     cx.note(|facts| facts.network = Some(network.clone()))?;
-    let mut spec = kind_spec(cx)?;
-    if let Some(prepared) = prepared_image(cx, &spec.image).await {
-        spec.image = prepared;
-    }
+    let spec = kind_spec(cx).await?;
+    let prepared = prepared_image(cx, &spec.image).await.map(|image| KindSpec { image, ..spec.clone() });
     cx.detail(CLUSTER, "creating the nodes");
-    let result = kind.create(&spec, &cx.kubeconfig(), cx.options.keep_on_failure).await;
+    let mut result =
+        kind.create(prepared.as_ref().unwrap_or(&spec), &cx.kubeconfig(), cx.options.keep_on_failure).await;
+    if let (Err(error), Some(_), false) = (&result, &prepared, cx.options.keep_on_failure) {
+        // Whatever a prepared image may do wrong somewhere, the plain one remains.
+        tracing::warn!(%error, "no cluster from the prepared node image");
+        cx.detail(CLUSTER, "creating the nodes again, from the plain node image");
+        result = kind.create(&spec, &cx.kubeconfig(), false).await;
+    }
     // Also after a failure: kind makes the network before anything that can fail.
     let network = network.after_creation(kind.docker()).await?;
     if result.is_err() && !cx.options.keep_on_failure {
