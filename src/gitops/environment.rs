@@ -131,14 +131,6 @@ pub fn kustomization(
     ))
 }
 
-/// An env folder of the environment: what the base has (or another resource), for the developer to change.
-pub fn env_kustomization(resource: &str) -> String {
-    format!(
-        "# Made by k8tre. Yours to change: `k8tre dev up` keeps this folder.\n\
-         apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n\nresources:\n  - {resource}\n"
-    )
-}
-
 /// An object as YAML.
 pub fn yaml(value: &Value) -> Result<String> {
     serde_saphyr::to_string(value).context("cannot write YAML")

@@ -19,7 +19,7 @@ use super::repository::Repository;
 use super::selector::Miss;
 use super::tree::{MemoryTree, Tree};
 use super::world::World;
-use super::{environment, patches};
+use super::{environment, patches, templates};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 
@@ -258,7 +258,7 @@ fn env_folder(
     if super::kustomize::kustomization(tree, &base).is_some() {
         files.insert(
             format!("{folder}/kustomization.yaml"),
-            environment::env_kustomization(&format!("../{}", spec.base_env)),
+            templates::env_kustomization(&format!("../{}", spec.base_env)),
         );
     }
     Ok(())

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::appset::ApplicationSet;
-use super::environment;
 use super::overlay::{OverlaySpec, belongs_to, operation};
 use super::repository::Repository;
+use super::templates;
 use super::tree::Tree;
 
 /// The choices for a repository of the K8TRE project. Every field may be changed before it is used.
@@ -187,34 +187,15 @@ pub(super) fn adapt(preset: &Preset, spec: &OverlaySpec, files: &mut BTreeMap<St
     for folder in folders {
         let kustomization = format!("{folder}/kustomization.yaml");
         if preset.local_storage && folder.starts_with("agnostics/storage-class/k3s/") {
-            files.insert(kustomization, environment::env_kustomization("storage-classes.yaml"));
-            files.insert(
-                format!("{folder}/storage-classes.yaml"),
-                ["rwo-default", "rwx-default"].map(class).join("---\n"),
-            );
+            files.insert(kustomization, templates::env_kustomization("storage-classes.yaml"));
+            files.insert(format!("{folder}/storage-classes.yaml"), templates::STORAGE_CLASSES.to_owned());
         } else if let Some(range) = &preset.address_range
             && folder.starts_with("agnostics/loadbalancer/k3s/")
         {
-            let base = environment::env_kustomization(&format!("../{}", spec.base_env));
-            files.insert(kustomization, format!("{base}{}", range_patch(range)));
+            let base = templates::env_kustomization(&format!("../{}", spec.base_env));
+            files.insert(kustomization, format!("{base}{}", templates::address_range(range)));
         }
     }
-}
-
-/// A class from the provisioner that kind brings. It makes volumes of one node, ReadWriteOnce.
-fn class(name: &str) -> String {
-    format!(
-        "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata:\n  name: {name}\n\
-         provisioner: rancher.io/local-path\nreclaimPolicy: Delete\nvolumeBindingMode: WaitForFirstConsumer\n"
-    )
-}
-
-/// The pool of the base holds `${METALLB_IP_RANGE}`, which nothing sets.
-fn range_patch(range: &str) -> String {
-    format!(
-        "\npatches:\n  - target:\n      kind: IPAddressPool\n    patch: |-\n      - op: replace\n        \
-         path: /spec/addresses/0\n        value: {range}\n"
-    )
 }
 
 /// The patches of an ApplicationSet for the differences that are no drift.
