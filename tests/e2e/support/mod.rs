@@ -1,5 +1,6 @@
 //! A world of its own for each test: folders, git identity, kubeconfig, names; and its removal.
 
+mod judge;
 mod run;
 mod snapshot;
 
@@ -12,11 +13,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use judge::{STATUS_LIMIT, Up};
 pub use run::{Ran, Running};
 pub use snapshot::{Snapshot, assert_same_world};
 
 /// Longer than any command may take; a test of a shorter bound looks at `Ran::took`.
-const LIMIT: Duration = Duration::from_secs(600);
+pub const LIMIT: Duration = Duration::from_secs(600);
 
 /// What of the caller's environment a developer's shell would have, too.
 const PASSED_ON: [&str; 12] = [
@@ -64,7 +66,7 @@ impl World {
         };
         let world = World {
             home: folder("home"),
-            data: folder("data"),
+            data: root.path().join("data"),
             cache: folder("cache"),
             config: folder("config"),
             temp: folder("tmp"),
@@ -112,15 +114,27 @@ impl World {
         self.start(args).wait(LIMIT)
     }
 
+    /// The same with some variables set differently.
+    pub fn k8tre_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+        let mut command = self.command(env!("CARGO_BIN_EXE_k8tre"), args);
+        command.envs(variables.iter().copied());
+        Running::start(command).wait(LIMIT)
+    }
+
     /// `k8tre dev up NAME` with the lab's flags and the given ones.
     pub fn up(&self, name: &str, args: &[&str]) -> Ran {
+        self.start_up(name, args).wait(LIMIT)
+    }
+
+    /// The same without waiting for its end.
+    pub fn start_up(&self, name: &str, args: &[&str]) -> Running {
         let flags = self.lab_flags();
         let args: Vec<&str> = ["dev", "up", name]
             .into_iter()
             .chain(flags.iter().map(String::as_str))
             .chain(args.iter().copied())
             .collect();
-        self.k8tre(&args)
+        self.start(&args)
     }
 
     /// Starts k8tre without waiting for its end, so that a test can interrupt it.
