@@ -52,8 +52,8 @@ fn is_looked_at(world: &World, name: &str) {
     assert!(!states.is_empty() && states.iter().all(|state| **state == "ready"), "nothing is to be done: {plan}");
 
     let path = world.k8tre(&["dev", "kubeconfig", name]).expect(0).stdout;
-    let nodes = world.start_program("kubectl", &["--kubeconfig", path.trim_end(), "get", "nodes", "-o", "name"]);
-    let nodes = nodes.wait(crate::support::STATUS_LIMIT).expect(0).stdout;
+    assert_eq!(path, format!("{}\n", world.kubeconfig(name).display()));
+    let nodes = world.kubectl(name, &["get", "nodes", "-o", "name"]).expect(0).stdout;
     assert_eq!(nodes, format!("node/k8tre-{name}-control-plane\n"));
 
     let secret = world.object(name, "secret", "argocd", "argocd-initial-admin-secret");

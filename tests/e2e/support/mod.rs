@@ -44,6 +44,8 @@ pub struct World {
     pub cache: PathBuf,
     pub config: PathBuf,
     temp: PathBuf,
+    /// Of the tests' own kubectl, whose cache is no trace of k8tre.
+    kubectl_cache: tempfile::TempDir,
     names: RefCell<Vec<String>>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -70,6 +72,7 @@ impl World {
             cache: folder("cache"),
             config: folder("config"),
             temp: folder("tmp"),
+            kubectl_cache: tempfile::tempdir().expect("a temporary folder"),
             names: RefCell::default(),
             _alone: alone,
             root,
@@ -150,6 +153,7 @@ impl World {
     pub fn kubectl(&self, name: &str, args: &[&str]) -> Ran {
         let kubeconfig = self.kubeconfig(name);
         let mut command = self.command("kubectl", &[]);
+        command.env("KUBECACHEDIR", self.kubectl_cache.path());
         command.arg("--kubeconfig").arg(kubeconfig).arg("--request-timeout=20s").args(args);
         Running::start(command).wait(LIMIT)
     }
