@@ -152,7 +152,7 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
         }
         ("POST", ["containers", name, action @ ("start" | "stop" | "unpause")]) => {
             let Some(mut container) = load(root, name) else { return found(None) };
-            if (*action == "start") == (container["state"] == "paused") {
+            if *action == "start" && container["state"] == "paused" {
                 return json_response(409, &json!({"message": "cannot start a paused container, try unpause instead"}));
             }
             container["state"] = json!(if *action == "stop" { "exited" } else { "running" });
