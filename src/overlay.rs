@@ -113,10 +113,15 @@ fn switched_off(spec: &OverlaySpec, branch: &dyn Tree, base: &dyn Tree) -> Resul
     }
     let everything = OverlaySpec { only: Vec::new(), skip: Vec::new(), ..spec.clone() };
     let ours = overlay(&Repository::read(base)?, base, &everything)?.files;
+    let as_made = |path: &String| -> Result<bool> {
+        Ok(ours.get(path.as_str()).map(String::as_bytes) == Some(branch.read(path)?.as_slice()))
+    };
     let mut remove = Vec::new();
     for path in candidates {
         let folder = path.trim_end_matches("/kustomization.yaml");
-        if ours.get(path.as_str()).map(String::as_bytes) != Some(branch.read(path)?.as_slice()) {
+        let inside = format!("{folder}/");
+        let mut files = branch.paths().iter().filter(|path| path.starts_with(&inside));
+        if !files.try_fold(true, |all, path| as_made(path).map(|same| all && same))? {
             let branch = spec.name.branch();
             return Err(Error::usage(format!(
                 "{} is to be left out, but {folder} on {branch} holds changes of yours",
@@ -127,4 +132,48 @@ fn switched_off(spec: &OverlaySpec, branch: &dyn Tree, base: &dyn Tree) -> Resul
         remove.push(folder.to_owned());
     }
     Ok(remove)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gitops::tree::MemoryTree;
+
+    fn spec(skip: &[&str]) -> Spec {
+        let args =
+            crate::cli::UpArgs { skip: skip.iter().map(|app| (*app).to_owned()).collect(), ..Default::default() };
+        let found = crate::settings::Found {
+            repo: "/tre".into(),
+            sample: false,
+            head: Some("main".into()),
+            vendor: "kind".into(),
+        };
+        crate::settings::settle(&"alice".parse().unwrap(), &args, None, &[], found).unwrap()
+    }
+
+    /// The sample's branch as k8tre makes it, and what else is on it.
+    fn branch(more: &[(&str, &str)]) -> MemoryTree<'static> {
+        let base = crate::sample::files()
+            .into_iter()
+            .map(|(path, content)| (path.to_string_lossy().into_owned(), content.to_vec()));
+        let base: BTreeMap<String, Vec<u8>> = base.collect();
+        let tree = MemoryTree::new(base.clone());
+        let made = overlay(&Repository::read(&tree).unwrap(), &tree, &overlay_spec(&spec(&[]), "alice", None)).unwrap();
+        let made = made.files.into_iter().map(|(path, text)| (path, text.into_bytes()));
+        let more = more.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+        MemoryTree::new(base.into_iter().chain(made).chain(more))
+    }
+
+    #[test]
+    fn an_app_that_is_left_out_loses_the_folder_that_k8tre_made() {
+        assert_eq!(switched_off(&spec(&["portal"]), &branch(&[])).unwrap(), ["apps/portal/envs/dev-alice"]);
+        assert!(switched_off(&spec(&[]), &branch(&[])).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_the_developer_added_to_a_folder_is_not_removed_with_it() {
+        let added = branch(&[("apps/portal/envs/dev-alice/index.html", "mine")]);
+        let error = switched_off(&spec(&["portal"]), &added).unwrap_err();
+        assert!(error.to_string().contains("holds changes of yours"), "{error}");
+    }
 }

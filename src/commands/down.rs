@@ -10,7 +10,7 @@ use crate::audit::{self, Audit};
 use crate::cli::{DownArgs, UpArgs};
 use crate::commands::{App, select};
 use crate::context::{Context, Options, Record};
-use crate::engine::Engine;
+use crate::engine::{Engine, Ledger};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{self, Facts, Journal, Lock, Writer};
 use crate::names::EnvName;
@@ -18,10 +18,12 @@ use crate::ports::docker::Docker;
 use crate::ports::git::Checkout;
 use crate::providers::kind::find_all_owned;
 use crate::report::SCHEMA;
+use crate::sample;
 use crate::settings::{self, Found};
+use crate::steps;
 
-/// Docker's own limit is longer; a question about leftovers is not worth that wait.
-const AUDIT_LIMIT: Duration = Duration::from_secs(30);
+/// Docker may be busy with the removal for a while; it is not waited for without end.
+const AUDIT_LIMIT: Duration = Duration::from_secs(90);
 
 pub async fn run(app: &App, args: &DownArgs) -> Result<u8> {
     let names = match args.all {
@@ -78,10 +80,10 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     let recorded = journal::read(&app.dirs, name);
     let journal = match recorded {
         Ok(Some(journal)) => journal,
-        Ok(None) => rebuilt(name).await?,
+        Ok(None) => rebuilt(app, name).await?,
         Err(error) => {
             app.ui.warn(&format!("{error}; going by the owner marks instead"));
-            rebuilt(name).await?
+            rebuilt(app, name).await?
         }
     };
     let options = Options { keep_branch: args.keep_branch, offline: true, ..Options::default() };
@@ -91,6 +93,10 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     let lock = Lock::take(&app.dirs, name, "dev down")?;
     let writer = Arc::new(Writer::new(&lock, journal.clone()));
     let cx = Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options, app.ui.clone());
+    if cx.spec.sample {
+        // Whichever environment wrote it, the last one that uses it takes it along.
+        writer.intend(steps::SAMPLE)?;
+    }
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let before = audit::before(&cx).await;
@@ -150,21 +156,23 @@ fn plan(app: &App, journal: &Journal) -> Result<()> {
 }
 
 /// An environment whose journal is lost: what the marks on its containers and its branch still tell.
-async fn rebuilt(name: &EnvName) -> Result<Journal> {
+async fn rebuilt(app: &App, name: &EnvName) -> Result<Journal> {
     let docker = Docker::open().await?;
     let marked = find_all_owned(&docker).await?;
     let node = marked.iter().find(|node| node.owner.environment == name.as_str());
-    let checkout = std::env::current_dir().ok().and_then(|here| Checkout::open(&here).ok());
-    let branch = checkout.as_ref().and_then(|checkout| {
+    let sample = sample::default_folder(&app.dirs);
+    let here = std::env::current_dir().ok().and_then(|here| Some(Checkout::open(&here).ok()?.root().to_owned()));
+    let branch = [Some(sample.clone()), here].into_iter().flatten().find_map(|repo| {
+        let checkout = Checkout::open(&repo).ok()?;
         let tip = checkout.tip(&name.branch()).ok().flatten()?;
-        checkout.owner(tip).ok().flatten().filter(|owner| owner.name == *name)
+        let owner = checkout.owner(tip).ok().flatten().filter(|owner| owner.name == *name)?;
+        Some((owner.id, repo))
     });
-    let id = node
-        .map(|node| node.owner.id.clone())
-        .or(branch.map(|owner| owner.id))
-        .ok_or_else(|| Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"))?;
-    let repo = checkout.map(|checkout| checkout.root().to_owned()).unwrap_or_default();
-    let found = Found { repo, sample: false, head: Some("main".into()), vendor: "kind".into() };
+    let id = node.map(|node| node.owner.id.clone()).or(branch.as_ref().map(|(id, _)| id.clone()));
+    let id = id.ok_or_else(|| Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"))?;
+    // Written before all else, so it may be there without the branch.
+    let repo = branch.map_or_else(|| sample.clone(), |(_, repo)| repo);
+    let found = Found { sample: repo == sample, repo, head: Some("main".into()), vendor: "kind".into() };
     let spec = settings::settle(name, &UpArgs::default(), None, &[], found)?;
     let record = journal::Record { intended: Timestamp::now(), done: None };
     let steps: BTreeMap<_, _> = crate::plan::steps(&spec)

@@ -5,6 +5,12 @@
 // Tests start programs and read variables directly: the adapters are part of what is tested.
 #![allow(clippy::disallowed_methods)]
 
+mod edit;
+mod interrupt;
+mod lifecycle;
+mod pair;
+mod refusals;
+mod repair;
 mod smoke;
-#[expect(dead_code, reason = "the tests of up, status and down use the rest")]
+mod status;
 mod support;

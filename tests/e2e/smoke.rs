@@ -25,6 +25,7 @@ fn a_snapshot_notices_whatever_is_left_behind() {
 
     let volume = world.name("left");
     world.docker(&["volume", "create", &volume]).expect(0);
+    fs::create_dir(&world.data).expect("the world's folders can be written");
     fs::write(world.data.join("journal"), "left").expect("the world's folders can be written");
     world.git(&repo, &["commit", "--quiet", "--allow-empty", "--message", "left"]).expect(0);
     world.git(&repo, &["config", "left.behind", "true"]).expect(0);

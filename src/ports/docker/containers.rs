@@ -108,6 +108,11 @@ impl Docker {
         self.bounded(ACTION, &format!("start the container {name}"), call).await
     }
 
+    /// Lets a paused container go on.
+    pub async fn unpause_container(&self, name: &str) -> Result<()> {
+        self.bounded(ACTION, &format!("unpause the container {name}"), self.api.unpause_container(name)).await
+    }
+
     /// Stops it, with 10 s to do so by itself.
     pub async fn stop_container(&self, name: &str) -> Result<()> {
         let options = StopContainerOptionsBuilder::new().t(10).build();
@@ -137,7 +142,8 @@ impl Docker {
     /// Whether a volume of this name exists: what an audit after a removal asks.
     pub async fn volume_exists(&self, name: &str) -> Result<bool> {
         let call = async { present(self.api.inspect_volume(name).await) };
-        Ok(self.ask(&format!("inspect the volume {name}"), call).await?.is_some())
+        // Docker answers when the removal of volumes that it is at has ended.
+        Ok(self.bounded(ACTION, &format!("inspect the volume {name}"), call).await?.is_some())
     }
 }
 

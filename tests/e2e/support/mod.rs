@@ -1,5 +1,6 @@
 //! A world of its own for each test: folders, git identity, kubeconfig, names; and its removal.
 
+mod judge;
 mod run;
 mod snapshot;
 
@@ -10,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+pub use judge::{STATUS_LIMIT, Up};
 pub use run::{Ran, Running};
 pub use snapshot::{Snapshot, assert_same_world};
 
 /// Longer than any command may take; a test of a shorter bound looks at `Ran::took`.
-const LIMIT: Duration = Duration::from_secs(600);
+pub const LIMIT: Duration = Duration::from_secs(600);
 
 /// What of the caller's environment a developer's shell would have, too.
 const PASSED_ON: [&str; 12] = [
@@ -42,6 +44,8 @@ pub struct World {
     pub cache: PathBuf,
     pub config: PathBuf,
     temp: PathBuf,
+    /// Of the tests' own kubectl, whose cache is no trace of k8tre.
+    kubectl_cache: tempfile::TempDir,
     names: RefCell<Vec<String>>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -64,10 +68,11 @@ impl World {
         };
         let world = World {
             home: folder("home"),
-            data: folder("data"),
+            data: root.path().join("data"),
             cache: folder("cache"),
             config: folder("config"),
             temp: folder("tmp"),
+            kubectl_cache: tempfile::tempdir().expect("a temporary folder"),
             names: RefCell::default(),
             _alone: alone,
             root,
@@ -86,6 +91,11 @@ impl World {
         let name = format!("{stem}-{:x}x{count}", std::process::id());
         self.names.borrow_mut().push(name.clone());
         name
+    }
+
+    /// Whether a text names something of this test.
+    fn is_named(&self, text: &str) -> bool {
+        self.names.borrow().iter().any(|name| text.contains(name))
     }
 
     /// The flags that make k8tre use the lab's images; none where the real registries are reachable.
@@ -112,15 +122,27 @@ impl World {
         self.start(args).wait(LIMIT)
     }
 
+    /// The same with some variables set differently.
+    pub fn k8tre_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+        let mut command = self.command(env!("CARGO_BIN_EXE_k8tre"), args);
+        command.envs(variables.iter().copied());
+        Running::start(command).wait(LIMIT)
+    }
+
     /// `k8tre dev up NAME` with the lab's flags and the given ones.
     pub fn up(&self, name: &str, args: &[&str]) -> Ran {
+        self.start_up(name, args).wait(LIMIT)
+    }
+
+    /// The same without waiting for its end.
+    pub fn start_up(&self, name: &str, args: &[&str]) -> Running {
         let flags = self.lab_flags();
         let args: Vec<&str> = ["dev", "up", name]
             .into_iter()
             .chain(flags.iter().map(String::as_str))
             .chain(args.iter().copied())
             .collect();
-        self.k8tre(&args)
+        self.start(&args)
     }
 
     /// Starts k8tre without waiting for its end, so that a test can interrupt it.
@@ -132,10 +154,22 @@ impl World {
         Running::start(self.command(program, args))
     }
 
+    /// `up` of the sample, running, while kind is in the middle of its work: the node's container exists.
+    pub fn up_until_kind_creates(&self, name: &str) -> Running {
+        let running = self.start_up(name, &["--sample", "--verbose"]);
+        let filter = format!("name=k8tre-{name}-control-plane");
+        let deadline = Instant::now() + LIMIT;
+        while self.docker(&["ps", "--quiet", "--filter", &filter]).expect(0).stdout.is_empty() {
+            assert!(Instant::now() < deadline, "kind makes no container:\n{}", running.stderr());
+        }
+        running
+    }
+
     /// kubectl against an environment's cluster.
     pub fn kubectl(&self, name: &str, args: &[&str]) -> Ran {
         let kubeconfig = self.kubeconfig(name);
         let mut command = self.command("kubectl", &[]);
+        command.env("KUBECACHEDIR", self.kubectl_cache.path());
         command.arg("--kubeconfig").arg(kubeconfig).arg("--request-timeout=20s").args(args);
         Running::start(command).wait(LIMIT)
     }

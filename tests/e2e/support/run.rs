@@ -65,6 +65,11 @@ impl Running {
         Running { command: shown, child, stdout, stderr, started: Instant::now(), ended: false }
     }
 
+    /// What it has printed on stdout so far.
+    pub fn stdout(&self) -> String {
+        text(&self.stdout)
+    }
+
     /// What it has printed on stderr so far.
     pub fn stderr(&self) -> String {
         text(&self.stderr)

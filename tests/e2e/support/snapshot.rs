@@ -55,15 +55,27 @@ pub fn assert_same_world(before: &Snapshot, after: &Snapshot) {
 }
 
 fn docker(world: &World, facts: &mut BTreeMap<String, String>) {
+    let mut others = Vec::new();
+    let format = r#"{{.Names}}\t{{.ID}} {{.State}}\t{{.Label "io.x-k8s.kind.cluster"}}\t{{.Mounts}}"#;
+    let listed = world.docker(&["ps", "--all", "--no-trunc", "--format", format]).expect(0).stdout;
+    for line in listed.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [name, value, cluster, mounts] = columns[..] else { panic!("Docker lists four columns: {line}") };
+        // Somebody else on this machine may make and remove clusters meanwhile, and their volumes with them.
+        if !cluster.is_empty() && !world.is_named(cluster) {
+            others.extend(mounts.split(',').map(str::to_owned));
+        } else {
+            facts.insert(format!("docker container {name}"), value.to_owned());
+        }
+    }
     for (kind, list) in [
-        ("container", &["ps", "--all", "--no-trunc", "--format", "{{.Names}}\t{{.ID}} {{.State}}"][..]),
-        ("volume", &["volume", "ls", "--format", "{{.Name}}\t{{.Driver}}"]),
+        ("volume", &["volume", "ls", "--format", "{{.Name}}\t{{.Driver}}"][..]),
         ("network", &["network", "ls", "--no-trunc", "--format", "{{.Name}}\t{{.ID}}"]),
     ] {
         let listed = world.docker(list).expect(0).stdout;
         for (name, value) in listed.lines().filter_map(|line| line.split_once('\t')) {
             // kind makes its network once and keeps it for all clusters of the machine, also other people's.
-            if (kind, name) != ("network", "kind") {
+            if (kind, name) != ("network", "kind") && !others.iter().any(|other| other == name) {
                 facts.insert(format!("docker {kind} {name}"), value.to_owned());
             }
         }
