@@ -2,6 +2,7 @@
 
 mod support;
 
+mod cli_whole;
 mod docker;
 mod engine;
 mod fetch;
