@@ -1,19 +1,24 @@
-//! The whole way of an environment on a machine of fakes: made, looked at, repaired, removed.
-
-use super::support::desk::{Desk, SAMPLE, changes};
-
-const UP: [&str; 4] = ["dev", "up", "alice", "--sample"];
-
+//! tmp
+use super::support::desk::{Desk};
 #[tokio::test(flavor = "multi_thread")]
-async fn up_status_and_down_leave_the_machine_as_it_was_twice_in_a_row() {
+async fn tmp() {
     let desk = Desk::new().await;
-    let before = desk.snapshot();
-    for round in 1..=2 {
-        desk.run(&UP).await.code(0).says("alice is healthy");
-        desk.run(&["dev", "status"]).await.code(0);
-        let down = desk.run(&["dev", "down"]).await;
-        down.code(0).says("nothing left");
-        assert_eq!(changes(&before, &desk.snapshot()), [] as [&str; 0], "round {round}: {}", down.stderr);
-    }
-    let _ = SAMPLE;
+    let t = std::time::Instant::now();
+    let up = desk.run(&["dev", "up", "alice", "--sample", "-v"]).await;
+    eprintln!("{:?} {}", t.elapsed(), up.stderr);
+    let t = std::time::Instant::now();
+    let up = desk.run(&["dev", "up", "alice", "--sample", "-v", "-o", "json"]).await;
+    eprintln!("{:?} {} {}", t.elapsed(), up.stderr, up.stdout);
+    let t = std::time::Instant::now();
+    let up = desk.run(&["dev", "status", "alice", "-o", "json"]).await;
+    eprintln!("{:?} {} {}", t.elapsed(), up.stderr, up.stdout);
+    let up = desk.run(&["dev", "plan", "alice", "-o", "json"]).await;
+    eprintln!("{:?} {} {}", t.elapsed(), up.stderr, up.stdout);
+    let up = desk.run(&["dev", "list", "-o", "json"]).await;
+    eprintln!("{:?} {} {}", t.elapsed(), up.stderr, up.stdout);
+    let up = desk.run(&["dev", "down", "alice", "--dry-run"]).await;
+    eprintln!("{:?} {} {}", t.elapsed(), up.stderr, up.stdout);
+    let t = std::time::Instant::now();
+    let up = desk.run(&["dev", "down", "alice", "-v"]).await;
+    eprintln!("{:?} {} {}", t.elapsed(), up.stderr, up.stdout);
 }

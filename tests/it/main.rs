@@ -5,6 +5,7 @@ mod support;
 mod cli_whole;
 mod docker;
 mod engine;
+mod faults;
 mod fetch;
 mod git_branch;
 mod git_open;
