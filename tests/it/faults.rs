@@ -11,7 +11,7 @@ use super::support::desk::{Desk, Ended, Running, changes};
 use super::support::gate::Rule;
 
 /// Cells at work at once: they wait for fakes and timers more than they compute.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
