@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
 use crate::gitops::environment::env_kustomization;
-use crate::gitops::overlay::{OverlaySpec, app_of, overlay, predict_overlay};
+use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay, predict_overlay};
 use crate::gitops::predict::Prediction;
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
-use crate::gitops::tree::Tree;
+use crate::gitops::tree::{MemoryTree, Tree};
 use crate::ports::git::{Checkout, CommitId};
 use crate::spec::Spec;
-use crate::steps::git_server;
+use crate::{sample, steps::git_server};
 
 pub struct EnvironmentOverlay {
     /// Where a new branch starts.
@@ -34,34 +34,56 @@ impl EnvironmentOverlay {
         let checkout = Checkout::open(&spec.repo)?;
         let base = checkout.resolve(&spec.base)?;
         let commit = checkout.tip(&spec.name.branch())?.unwrap_or(base);
-        let tree = checkout.tree(commit)?;
-        let repository = Repository::read(&tree)?;
-        let preset = Preset::recognise(&repository, &tree);
-        let wanted = overlay_spec(spec, cluster_name, preset.clone());
-        let made = overlay(&repository, &tree, &wanted)?;
-        let prediction = predict_overlay(&made, &tree, &wanted)?;
+        let built = build(spec, cluster_name, &checkout.tree(commit)?)?;
         Ok(EnvironmentOverlay {
             base,
-            remove: switched_off(spec, &tree)?,
-            files: made.files,
-            root_application: made.root_application,
-            prediction,
-            preset,
+            remove: built.remove,
+            files: built.made.files,
+            root_application: built.made.root_application,
+            prediction: built.prediction,
+            preset: built.preset,
         })
     }
 
     /// An environment in which nothing would run is a mistake, not a success.
     pub fn check(&self, spec: &Spec) -> Result<()> {
-        if !self.prediction.applications.is_empty() {
-            return Ok(());
-        }
-        let reasons: Vec<String> =
-            self.prediction.excluded.iter().map(|set| format!("{}: {}", set.application_set, set.reason)).collect();
-        Err(Error::usage("with these labels and choices the repository's ApplicationSets make no Application")
-            .detail(reasons.join("\n"))
-            .hint(format!("see why: k8tre dev preview {}", spec.name))
-            .hint("labels are given as --vendor, --domain and --label KEY=VALUE"))
+        check(&self.prediction, spec)
     }
+}
+
+/// The same check for a sample that is not written yet.
+pub fn check_sample(spec: &Spec, cluster_name: &str) -> Result<()> {
+    let files = sample::files().into_iter();
+    let tree = MemoryTree::new(files.map(|(path, content)| (path.to_string_lossy().into_owned(), content)));
+    check(&build(spec, cluster_name, &tree)?.prediction, spec)
+}
+
+fn check(prediction: &Prediction, spec: &Spec) -> Result<()> {
+    if !prediction.applications.is_empty() {
+        return Ok(());
+    }
+    let reasons: Vec<String> =
+        prediction.excluded.iter().map(|set| format!("{}: {}", set.application_set, set.reason)).collect();
+    Err(Error::usage("with these labels and choices the repository's ApplicationSets make no Application")
+        .detail(reasons.join("\n"))
+        .hint(format!("see why: k8tre dev preview {}", spec.name))
+        .hint("labels are given as --vendor, --domain and --label KEY=VALUE"))
+}
+
+struct Built {
+    made: Overlay,
+    remove: Vec<String>,
+    prediction: Prediction,
+    preset: Option<Preset>,
+}
+
+fn build(spec: &Spec, cluster_name: &str, tree: &dyn Tree) -> Result<Built> {
+    let repository = Repository::read(tree)?;
+    let preset = Preset::recognise(&repository, tree);
+    let wanted = overlay_spec(spec, cluster_name, preset.clone());
+    let made = overlay(&repository, tree, &wanted)?;
+    let prediction = predict_overlay(&made, tree, &wanted)?;
+    Ok(Built { remove: switched_off(spec, tree)?, made, prediction, preset })
 }
 
 fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<Preset>) -> OverlaySpec {

@@ -99,7 +99,8 @@ pub async fn is_sample(target: &Path) -> Result<bool> {
     Checkout::open(target)?.marked(MARK).await
 }
 
-fn check_empty(target: &Path) -> Result<()> {
+/// Refuses a folder that holds anything: the sample is written to a new or an empty one.
+pub fn check_empty(target: &Path) -> Result<()> {
     let refused = |reason: &str| {
         Error::usage(format!("{} {reason}, so the sample TRE is not written there", target.display()))
             .hint("name another folder, which may be new")

@@ -20,7 +20,7 @@ use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
 use crate::spec::Spec;
 use crate::steps::{branch, cluster};
-use crate::{gitops, sample};
+use crate::{gitops, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.run.dry_run {
@@ -41,7 +41,10 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     };
     let writer = Arc::new(Writer::new(&lock, journal.clone()));
     if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal) {
-        writer.update(|_| {})?;
+        if let Err(error) = writer.update(|_| {}) {
+            lock.abandon();
+            return Err(error);
+        }
     }
     let cx = Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options(&args.run), app.ui.clone());
     let steps = crate::plan::steps(&cx.spec);
@@ -136,6 +139,9 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
         checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx)).await?;
         checkout.identity().await?;
         cx.overlay().await?.check(&cx.spec)?;
+    } else {
+        sample::check_empty(&cx.spec.repo)?;
+        overlay::check_sample(&cx.spec, &cx.cluster_name())?;
     }
     let spec = cluster::kind_spec(cx)?;
     spec.config()?;
@@ -144,7 +150,7 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
         // The preflight says what is the matter with Docker, and what else is.
         Err(_) => ClusterState::Absent,
     };
-    if matches!(state, ClusterState::Absent | ClusterState::Partial(_)) {
+    if matches!(state, ClusterState::Absent | ClusterState::Partial(_) | ClusterState::Foreign(_)) {
         let plan = preflight::Plan {
             owner: spec.owner.clone(),
             cluster: cx.spec.name.cluster(),
@@ -159,6 +165,8 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
             app.ui.warn(&format!("{}{fix}", finding.what));
         }
         preflight::verdict(&findings)?;
+        // A kind that has to be fetched is fetched now: without it there is no need to begin.
+        cluster::kind_to_create(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
     cx.install().await?;
     if cx.spec.argocd.anonymous {
