@@ -55,7 +55,10 @@ async fn an_unhealthy_application_is_named_with_its_exit_code() {
     let desk = Desk::new().await;
     desk.clusters.health("portal", "Degraded");
     let up = desk.run(&["dev", "up", "alice", "--sample", "--timeout", "1s"]).await;
-    up.code(3).says("1 of 7 Applications are not healthy").says("portal-alice  Degraded").says("k8tre dev status alice");
+    up.code(3)
+        .says("1 of 7 Applications are not healthy")
+        .says("portal-alice  Degraded")
+        .says("k8tre dev status alice");
     desk.run(&["dev", "up", "--no-wait"]).await.code(0).says("on its way");
     let status = desk.run(&["dev", "status"]).await;
     assert!(status.code(3).stdout.contains("Degraded"), "{}", status.stdout);
@@ -136,4 +139,24 @@ async fn a_second_k8tre_at_work_is_refused_and_told_who_holds_the_lock() {
     desk.gate.set(Rule::Open);
     desk.run(&["dev", "down", "alice"]).await.code(0);
     assert_eq!(desk.docker.contents(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_at_once_makes_one_environment_and_breaks_none() {
+    let desk = Desk::new().await;
+    let before = desk.snapshot();
+    let looks = futures::future::join_all((0..4).map(|_| desk.run(&["dev", "status", "alice"])));
+    let (one, two, looks) = tokio::join!(desk.run(&UP), desk.run(&UP), looks);
+    assert!([&one, &two].iter().any(|up| up.code == Some(0)), "{}\n{}", one.stderr, two.stderr);
+    for up in [&one, &two].into_iter().filter(|up| up.code != Some(0)) {
+        up.code(1).says("is working on the environment alice");
+    }
+    assert!(looks.iter().all(|look| [Some(0), Some(3), Some(4)].contains(&look.code)), "{looks:?}");
+    desk.run(&["dev", "status"]).await.code(0);
+
+    let (up, down) = tokio::join!(desk.run(&UP), desk.run(&["dev", "down", "alice"]));
+    assert!([up.code, down.code].iter().all(|code| [Some(0), Some(1)].contains(code)), "{up:?}\n{down:?}");
+    desk.run(&UP).await.code(0);
+    desk.run(&["dev", "down"]).await.code(0);
+    assert_eq!(changes(&before, &desk.snapshot()), [] as [&str; 0]);
 }

@@ -54,7 +54,10 @@ async fn a_second_up_writes_nothing_and_the_reports_agree() {
     assert_eq!((&status["environment"], &status["branch"]["tip"]), (&"alice".into(), &commit.into()));
     assert_eq!(status["applications"].as_array().unwrap().len(), SAMPLE.len() + 1);
     let list = desk.run(&["dev", "list", "-o", "json"]).await.code(0).json();
-    assert_eq!((&list["environments"][0]["name"], &list["environments"][0]["state"]), (&"alice".into(), &"running".into()));
+    assert_eq!(
+        (&list["environments"][0]["name"], &list["environments"][0]["state"]),
+        (&"alice".into(), &"running".into())
+    );
     let planned = desk.run(&["dev", "plan", "-o", "json"]).await.code(0).json();
     assert!(states(&planned).iter().all(|state| state == "ready"), "{planned}");
     assert_eq!(changes(&before, &desk.snapshot()), NOTHING, "looking changes nothing");

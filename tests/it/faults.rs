@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use rustix::process::Signal;
 
+use super::cli_whole::sample_in;
 use super::support::desk::{Desk, Ended, Running, changes};
 use super::support::gate::Rule;
 
@@ -42,25 +43,41 @@ enum Then {
     UpAndDown,
 }
 
+/// What the environment is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repository {
+    Sample,
+    /// The user's own, in which nothing but the branch may ever change.
+    Own,
+}
+
 #[derive(Debug, Clone)]
 struct Cell {
     command: &'static str,
     step: String,
     fault: Fault,
     then: Then,
+    repository: Repository,
 }
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}: {:?}, then {:?}", self.command, self.step, self.fault, self.then)
+        write!(f, "{} of {:?} at {}: {:?}, then {:?}", self.command, self.repository, self.step, self.fault, self.then)
     }
 }
 
-const UP: [&str; 5] = ["dev", "up", "alice", "--sample", "-v"];
+const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
+const UP_OWN: [&str; 7] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
 
-fn args(command: &str) -> &'static [&'static str] {
-    if command == "up" { &UP } else { &DOWN }
+impl Cell {
+    fn up(&self) -> &'static [&'static str] {
+        if self.repository == Repository::Own { &UP_OWN } else { &UP }
+    }
+
+    fn args(&self) -> &'static [&'static str] {
+        if self.command == "up" { self.up() } else { &DOWN }
+    }
 }
 
 /// Each step with each fault; what follows alternates, so that every step and every fault meets both.
@@ -69,7 +86,9 @@ fn cells(command: &'static str, steps: &[String]) -> Vec<Cell> {
     for (row, step) in steps.iter().enumerate() {
         for (column, fault) in FAULTS.into_iter().enumerate() {
             let then = if (row + column) % 2 == 0 { Then::Down } else { Then::UpAndDown };
-            cells.push(Cell { command, step: step.clone(), fault, then });
+            let own = step != "sample" && (row + column / 2) % 2 == 0;
+            let repository = if own { Repository::Own } else { Repository::Sample };
+            cells.push(Cell { command, step: step.clone(), fault, then, repository });
         }
     }
     cells
@@ -83,11 +102,14 @@ fn begins(step: &str) -> impl Fn(&str) -> bool {
 
 async fn fails(cell: &Cell) -> Result<(), String> {
     let desk = Desk::new().await;
+    if cell.repository == Repository::Own {
+        sample_in(&desk, "tre").await;
+    }
     let before = desk.snapshot();
     if cell.command == "down" {
-        expect(&desk.run(&UP).await, &[0], "the up before")?;
+        expect(&desk.run(cell.up()).await, &[0], "the up before")?;
     }
-    let running = desk.start(args(cell.command));
+    let running = desk.start(cell.args());
     if running.says(begins(&cell.step)).await {
         strike(cell, &desk, &running).await;
     }
@@ -96,7 +118,7 @@ async fn fails(cell: &Cell) -> Result<(), String> {
     desk.gate.set(Rule::Open);
 
     if cell.then == Then::UpAndDown {
-        expect(&desk.run(&UP).await, &[0], "up afterwards")?;
+        expect(&desk.run(cell.up()).await, &[0], "up afterwards")?;
         expect(&desk.run(&["dev", "status", "alice"]).await, &[0], "status afterwards")?;
     }
     // A `down` that had removed all leaves nothing to remove.
@@ -171,7 +193,8 @@ async fn run(cells: Vec<Cell>) {
         let result = task.await.unwrap_or_else(|panic| Err(panic.to_string()));
         result.err().map(|why| format!("{cell}: {why}"))
     });
-    let failed: Vec<String> = attempts.buffer_unordered(AT_ONCE).filter_map(|failure| async { failure }).collect().await;
+    let failed: Vec<String> =
+        attempts.buffer_unordered(AT_ONCE).filter_map(|failure| async { failure }).collect().await;
     assert!(failed.is_empty(), "{} of {all} cells:\n\n{}", failed.len(), failed.join("\n"));
 }
 
@@ -191,7 +214,8 @@ async fn steps(desk: &Desk, args: &[&str]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_during_up_nothing_is_left_and_the_next_up_is_healthy() {
-    let plan = Desk::new().await.run(&["dev", "plan", "alice", "--sample", "-o", "json"]).await.json();
+    let plan =
+        Desk::new().await.run(&["dev", "plan", "alice", "--merge-kubeconfig", "--sample", "-o", "json"]).await.json();
     let steps: Vec<String> =
         plan["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap().to_owned()).collect();
     run(cells("up", &steps)).await;
@@ -201,6 +225,7 @@ async fn whatever_happens_during_up_nothing_is_left_and_the_next_up_is_healthy()
 async fn whatever_happens_during_down_the_next_one_leaves_nothing() {
     let desk = Desk::new().await;
     desk.run(&UP).await.code(0);
+    // The steps that live in the cluster go with it, and are never begun.
     let steps = steps(&desk, &DOWN).await;
     run(cells("down", &steps)).await;
 }

@@ -2,6 +2,7 @@
 
 mod support;
 
+mod cli_input;
 mod cli_repair;
 mod cli_whole;
 mod docker;

@@ -63,7 +63,7 @@ impl Desk {
             ("HOME", path("home")),
             ("TMPDIR", path("tmp")),
             ("USER", "alice".into()),
-            ("PATH", format!("{}:/usr/bin:/bin", kind.folder().display())),
+            ("PATH", kind.folder().display().to_string()),
             ("DOCKER_HOST", docker.endpoint().host),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
             ("K8TRE_DATA_DIR", path("data")),
@@ -128,6 +128,16 @@ impl Desk {
     pub async fn run_in(&self, folder: &str, args: &[&str]) -> Ended {
         let mut command = self.command(args);
         Running::of(command.current_dir(self.path(folder)), args).ended().await
+    }
+
+    /// On a disk that is full: no file can grow.
+    pub async fn run_without_space(&self, args: &[&str]) -> Ended {
+        let script = "trap '' XFSZ; ulimit -f 0; exec \"$@\"";
+        let mut command = Command::new("/bin/sh");
+        command.current_dir(self.path("work")).env_clear().envs(&self.variables);
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_k8tre")]).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Running::of(&mut command, args).ended().await
     }
 
     pub fn start(&self, args: &[&str]) -> Running {

@@ -169,11 +169,15 @@ fn respond(
                     here.map(|(_, object)| seen(cluster, health, object)).collect()
                 }
             };
-            for wanted in request.query("labelSelector").unwrap_or_default().split(',').filter(|text| !text.is_empty()) {
+            for wanted in request.query("labelSelector").unwrap_or_default().split(',').filter(|text| !text.is_empty())
+            {
                 let (label, value) = wanted.split_once('=').unwrap();
                 items.retain(|item| item["metadata"]["labels"][label] == value);
             }
-            (200, json!({"kind": "List", "apiVersion": key.group, "metadata": {"resourceVersion": "1"}, "items": items}))
+            (
+                200,
+                json!({"kind": "List", "apiVersion": key.group, "metadata": {"resourceVersion": "1"}, "items": items}),
+            )
         }
         "GET" => match cluster.store.get(&key) {
             Some(object) => (200, seen(cluster, health, object)),
@@ -185,7 +189,9 @@ fn respond(
                 return missing();
             }
             let mut patch: Value = serde_json::from_slice(&request.body).unwrap();
-            let refresh = patch["metadata"]["annotations"].as_object_mut().and_then(|all| all.remove("argocd.argoproj.io/refresh"));
+            let refresh = patch["metadata"]["annotations"]
+                .as_object_mut()
+                .and_then(|all| all.remove("argocd.argoproj.io/refresh"));
             if refresh.is_some() {
                 cluster.reconciled.retain(|(name, _), _| *name != key.name);
             }
@@ -236,7 +242,9 @@ fn pod(deployment: &Value) -> Value {
 fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) -> Value {
     let mut seen = object.clone();
     match object["kind"].as_str().unwrap_or_default() {
-        "CustomResourceDefinition" => seen["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]}),
+        "CustomResourceDefinition" => {
+            seen["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]})
+        }
         "Deployment" | "StatefulSet" => {
             let replicas = object["spec"]["replicas"].as_u64().unwrap_or(1);
             seen["status"] = json!({
@@ -247,7 +255,8 @@ fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) ->
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let look = cluster.reconciled.iter().find(|((of, _), _)| of == name);
             if let Some(((_, revision), at)) = look {
-                let health = health.iter().find(|(prefix, _)| name.starts_with(*prefix)).map_or("Healthy", |(_, word)| word);
+                let health =
+                    health.iter().find(|(prefix, _)| name.starts_with(*prefix)).map_or("Healthy", |(_, word)| word);
                 seen["status"] = json!({
                     "sync": {"status": "Synced", "revision": revision}, "health": {"status": health}, "reconciledAt": at,
                     "operationState": {"phase": "Succeeded"},
@@ -263,22 +272,35 @@ fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) ->
 /// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
 /// the branch are there.
 fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path) {
-    let runs = ["argocd-repo-server", "argocd-applicationset-controller"].iter().all(|name| cluster.store.contains("deployments", name));
+    let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
+        .iter()
+        .all(|name| cluster.store.contains("deployments", name));
     if !runs || !cluster.store.contains("statefulsets", "argocd-application-controller") {
         return;
     }
-    let roots: Vec<Value> = cluster.store.of_plural("applications").filter(|app| app["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("root-"))).cloned().collect();
+    let roots: Vec<Value> = cluster
+        .store
+        .of_plural("applications")
+        .filter(|app| app["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("root-")))
+        .cloned()
+        .collect();
     for root in roots {
         let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
         let Some(commit) = git_exec::tip(repository, branch) else { continue };
         let environment = branch.trim_start_matches("dev/").to_owned();
-        let secret = cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
+        let secret =
+            cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
         let Some(labels) = secret.map(|secret| secret["metadata"]["labels"].clone()) else { continue };
         let root = root["metadata"]["name"].as_str().unwrap().to_owned();
         let wanted = applications.iter().filter(|app| labels[format!("skip-{app}")] != "true");
         let names: Vec<String> = wanted.map(|app| format!("{app}-{environment}")).chain([root.clone()]).collect();
         for name in names {
-            let key = Key { group: GROUP.into(), plural: "applications".into(), namespace: "argocd".into(), name: name.clone() };
+            let key = Key {
+                group: GROUP.into(),
+                plural: "applications".into(),
+                namespace: "argocd".into(),
+                name: name.clone(),
+            };
             if name != root {
                 let project = format!("dev-{environment}");
                 let made = json!({"apiVersion": GROUP, "kind": "Application", "spec": {"project": project}});

@@ -2,6 +2,7 @@
 //! shell script, can make and remove containers too.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -131,7 +132,10 @@ fn file(root: &Path, name: &str) -> PathBuf {
 }
 
 fn save(root: &Path, container: &Value) {
-    fs::write(file(root, &text(&container["name"])), container.to_string()).unwrap();
+    // As a whole: others read the file at any time.
+    let mut new = tempfile::NamedTempFile::new_in(root).unwrap();
+    new.write_all(container.to_string().as_bytes()).unwrap();
+    new.persist(file(root, &text(&container["name"]))).unwrap();
 }
 
 fn load(root: &Path, name: &str) -> Option<Value> {
@@ -177,7 +181,9 @@ fn has_effect(request: &Request) -> bool {
     let body = String::from_utf8_lossy(&request.body);
     match request.method.as_str() {
         "DELETE" => true,
-        "POST" if request.path().ends_with("/exec") => ["\"touch\"", "\"import\""].iter().any(|word| body.contains(word)),
+        "POST" if request.path().ends_with("/exec") => {
+            ["\"touch\"", "\"import\""].iter().any(|word| body.contains(word))
+        }
         "POST" => !request.path().contains("/exec/"),
         _ => false,
     }

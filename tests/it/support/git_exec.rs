@@ -46,8 +46,7 @@ pub async fn serve(mut stream: TcpStream, request: &Request, repository: &Path, 
 
     let mut program = tokio::process::Command::new("git");
     program.arg(service).arg(repository).env_clear().env("PATH", "/usr/bin:/bin").kill_on_drop(true);
-    let mut child =
-        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut stdin, mut stdout, mut stderr) =
         (child.stdin.take(), child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let upward = async {
@@ -96,7 +95,9 @@ pub async fn serve(mut stream: TcpStream, request: &Request, repository: &Path, 
     }
     let status = match success {
         true => json!({"status": "Success"}),
-        false => json!({"status": "Failure", "reason": "NonZeroExitCode", "message": "command terminated with exit code 1"}),
+        false => {
+            json!({"status": "Failure", "reason": "NonZeroExitCode", "message": "command terminated with exit code 1"})
+        }
     };
     let framed = [&[STATUS], status.to_string().as_bytes()].concat();
     outgoing.send(Message::binary(framed)).await.ok();

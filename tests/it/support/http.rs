@@ -109,8 +109,7 @@ pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     let mut words = head.split_whitespace();
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
     let pairs = head.lines().skip(1).filter_map(|line| line.split_once(':'));
-    let headers: BTreeMap<_, _> =
-        pairs.map(|(name, value)| (name.to_lowercase(), value.trim().to_owned())).collect();
+    let headers: BTreeMap<_, _> = pairs.map(|(name, value)| (name.to_lowercase(), value.trim().to_owned())).collect();
     let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = bytes.split_off(end + 4);
     while body.len() < length {
