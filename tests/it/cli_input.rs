@@ -14,7 +14,9 @@ async fn refused(desk: &Desk, args: &[&str], code: i32, words: &[&str]) -> Ended
     let before = desk.snapshot();
     let ended = desk.run(args).await;
     ended.code(code);
-    words.iter().for_each(|words| drop(ended.says(words)));
+    for words in words {
+        ended.says(words);
+    }
     assert_eq!(changes(&before, &desk.snapshot()), NOTHING, "{}", ended.stderr);
     ended
 }

@@ -38,7 +38,7 @@ case $all in
   "create cluster"*)
     cat > "$dir/config-$name.json"
     case $(gate) in
-      hold-all|hold-before) hold ;;
+      hold-all) hold ;;
       fail) : > "$dir/held"; echo "ERROR: failed to create cluster: the fake was told to fail" >&2; exit 1 ;;
     esac
     if ls "$containers/$name-"* >/dev/null 2>&1; then
@@ -74,7 +74,7 @@ case $all in
     kubeconfig > "$kubeconfig" ;;
   "delete cluster"*)
     case $(gate) in
-      hold-all|hold-before) hold ;;
+      hold-all) hold ;;
       fail) : > "$dir/held"; echo "ERROR: the fake was told to fail" >&2; exit 1 ;;
     esac
     [ "$mode" = stubborn ] && { echo "ERROR: failed to delete" >&2; exit 1; }

@@ -12,8 +12,6 @@ pub enum Rule {
     Open,
     /// Nothing is answered.
     HoldAll,
-    /// Whatever would change something waits, and is then not done.
-    HoldBefore,
     /// Whatever changes something is done, and its answer waits.
     HoldAfter,
     /// The next change is refused.
@@ -27,7 +25,6 @@ impl Rule {
         match self {
             Rule::Open => "open",
             Rule::HoldAll => "hold-all",
-            Rule::HoldBefore => "hold-before",
             Rule::HoldAfter => "hold-after",
             Rule::Fail => "fail",
             Rule::Lose => "lose",
@@ -96,7 +93,7 @@ impl Gate {
         }
         let first = !self.reached.send_replace(true);
         match rule {
-            Rule::HoldAll | Rule::HoldBefore => {
+            Rule::HoldAll => {
                 self.wait_until_open().await;
                 Pass::Drop
             }
