@@ -164,22 +164,36 @@ impl Lock {
             if same {
                 let holder = Holder { pid: std::process::id(), command: command.to_owned(), since: Timestamp::now() };
                 let text = serde_json::to_vec(&holder)?;
-                file.set_len(0)
-                    .and_then(|()| file.write_all(&text))
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-                return Ok(Lock { folder, _file: file });
+                let written = file.set_len(0).and_then(|()| file.write_all(&text));
+                let lock = Lock { folder, _file: file };
+                if let Err(error) = written {
+                    lock.abandon();
+                    return Err(error).with_context(|| format!("cannot write {}", path.display()));
+                }
+                return Ok(lock);
             }
         }
     }
 
     /// Removes the environment's folder; the last act of `down`.
     pub fn remove_folder(self) -> Result<()> {
+        self.remove()
+    }
+
+    fn remove(&self) -> Result<()> {
         fs::remove_dir_all(&self.folder).with_context(|| format!("cannot remove {}", self.folder.display()))?;
         // The folders around it go when this was the last environment; otherwise they are not empty.
         for outer in self.folder.ancestors().skip(1).take(2) {
             let _ = fs::remove_dir(outer);
         }
         Ok(())
+    }
+
+    /// Gives up before anything was recorded: then there is nothing to keep the folder for.
+    pub fn abandon(&self) {
+        if !self.folder.join(FILE).exists() {
+            let _ = self.remove();
+        }
     }
 
     pub fn folder(&self) -> &Path {

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
-use crate::gitops::overlay::{OverlaySpec, app_of, overlay};
+use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
-use crate::gitops::tree::Tree;
+use crate::gitops::tree::{MemoryTree, Tree};
 use crate::ports::git::{Checkout, CommitId};
 use crate::spec::Spec;
-use crate::steps::git_server;
+use crate::{sample, steps::git_server};
 
 pub struct EnvironmentOverlay {
     /// Where a new branch starts.
@@ -44,13 +44,7 @@ impl EnvironmentOverlay {
         let base = checkout.resolve(&spec.base)?;
         let commit = checkout.tip(&spec.name.branch())?.unwrap_or(base);
         let tree = checkout.tree(commit)?;
-        let repository = Repository::read(&tree)?;
-        let preset = Preset::recognise(&repository, &tree)
-            .and_then(|preset| spec.preset.adjust(Preset { address_range, ..preset }));
-        let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
-        let made = overlay(&repository, &tree, &wanted)?;
-        let branch = made.tree(&tree);
-        let mut prediction = predict(&made.read(&branch)?, &branch, &[wanted.cluster()?]);
+        let Built { wanted, made, mut prediction } = build(spec, cluster_name, address_range, &tree)?;
         let remove = match commit == base {
             true => Vec::new(),
             false => switched_off(&wanted, &tree, &checkout.tree(base)?)?,
@@ -64,22 +58,51 @@ impl EnvironmentOverlay {
             root_application: made.root_application,
             labels: wanted.labels()?,
             prediction,
-            preset,
+            preset: wanted.preset,
         })
     }
 
     /// An environment in which nothing would run is a mistake, not a success.
     pub fn check(&self, spec: &Spec) -> Result<()> {
-        if !self.prediction.applications.is_empty() {
-            return Ok(());
-        }
-        let reasons: Vec<String> =
-            self.prediction.excluded.iter().map(|set| format!("{}: {}", set.application_set, set.reason)).collect();
-        Err(Error::usage("with these labels and choices the repository's ApplicationSets make no Application")
-            .detail(reasons.join("\n"))
-            .hint(format!("see why: k8tre dev preview {}", spec.name))
-            .hint("labels are given as --vendor, --domain and --label KEY=VALUE"))
+        check(&self.prediction, spec)
     }
+}
+
+/// The same check for a sample that is not written yet.
+pub fn check_sample(spec: &Spec, cluster_name: &str) -> Result<()> {
+    let files = sample::files().into_iter();
+    let tree = MemoryTree::new(files.map(|(path, content)| (path.to_string_lossy().into_owned(), content)));
+    check(&build(spec, cluster_name, None, &tree)?.prediction, spec)
+}
+
+fn check(prediction: &Prediction, spec: &Spec) -> Result<()> {
+    if !prediction.applications.is_empty() {
+        return Ok(());
+    }
+    let reasons: Vec<String> =
+        prediction.excluded.iter().map(|set| format!("{}: {}", set.application_set, set.reason)).collect();
+    Err(Error::usage("with these labels and choices the repository's ApplicationSets make no Application")
+        .detail(reasons.join("\n"))
+        .hint(format!("see why: k8tre dev preview {}", spec.name))
+        .hint("labels are given as --vendor, --domain and --label KEY=VALUE"))
+}
+
+/// The overlay on one tree, and what Argo CD will make of it.
+struct Built {
+    wanted: OverlaySpec,
+    made: Overlay,
+    prediction: Prediction,
+}
+
+fn build(spec: &Spec, cluster_name: &str, address_range: Option<String>, tree: &dyn Tree) -> Result<Built> {
+    let repository = Repository::read(tree)?;
+    let preset =
+        Preset::recognise(&repository, tree).and_then(|preset| spec.preset.adjust(Preset { address_range, ..preset }));
+    let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
+    let made = overlay(&repository, tree, &wanted)?;
+    let branch = made.tree(tree);
+    let prediction = predict(&made.read(&branch)?, &branch, &[wanted.cluster()?]);
+    Ok(Built { wanted, made, prediction })
 }
 
 fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> OverlaySpec {
@@ -151,29 +174,36 @@ mod tests {
         crate::settings::settle(&"alice".parse().unwrap(), &args, None, &[], found).unwrap()
     }
 
+    fn wanted(skip: &[&str]) -> OverlaySpec {
+        overlay_spec(&spec(skip), "alice", None)
+    }
+
+    fn base() -> BTreeMap<String, Vec<u8>> {
+        let files = crate::sample::files().into_iter();
+        files.map(|(path, content)| (path.to_string_lossy().into_owned(), content.to_vec())).collect()
+    }
+
     /// The sample's branch as k8tre makes it, and what else is on it.
     fn branch(more: &[(&str, &str)]) -> MemoryTree<'static> {
-        let base = crate::sample::files()
-            .into_iter()
-            .map(|(path, content)| (path.to_string_lossy().into_owned(), content.to_vec()));
-        let base: BTreeMap<String, Vec<u8>> = base.collect();
-        let tree = MemoryTree::new(base.clone());
-        let made = overlay(&Repository::read(&tree).unwrap(), &tree, &overlay_spec(&spec(&[]), "alice", None)).unwrap();
+        let tree = MemoryTree::new(base());
+        let made = overlay(&Repository::read(&tree).unwrap(), &tree, &wanted(&[])).unwrap();
         let made = made.files.into_iter().map(|(path, text)| (path, text.into_bytes()));
         let more = more.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
-        MemoryTree::new(base.into_iter().chain(made).chain(more))
+        MemoryTree::new(base().into_iter().chain(made).chain(more))
     }
 
     #[test]
     fn an_app_that_is_left_out_loses_the_folder_that_k8tre_made() {
-        assert_eq!(switched_off(&spec(&["portal"]), &branch(&[])).unwrap(), ["apps/portal/envs/dev-alice"]);
-        assert!(switched_off(&spec(&[]), &branch(&[])).unwrap().is_empty());
+        let base = MemoryTree::new(base());
+        let removed = switched_off(&wanted(&["portal"]), &branch(&[]), &base).unwrap();
+        assert_eq!(removed, ["apps/portal/envs/dev-alice"]);
+        assert!(switched_off(&wanted(&[]), &branch(&[]), &base).unwrap().is_empty());
     }
 
     #[test]
     fn what_the_developer_added_to_a_folder_is_not_removed_with_it() {
         let added = branch(&[("apps/portal/envs/dev-alice/index.html", "mine")]);
-        let error = switched_off(&spec(&["portal"]), &added).unwrap_err();
+        let error = switched_off(&wanted(&["portal"]), &added, &MemoryTree::new(base())).unwrap_err();
         assert!(error.to_string().contains("holds changes of yours"), "{error}");
     }
 }

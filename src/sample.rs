@@ -16,7 +16,7 @@ static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sample-tre");
 /// A setting in the repository's own `.git/config`, so that no edit of its files makes it another repository.
 const MARK: &str = "k8tre.sample";
 const UNFINISHED: &str = ".k8tre-sample-";
-/// Longer than any write takes: what is older was left by a run that was killed.
+/// Longer than it takes to lock a folder that was just made.
 const STALE: Duration = Duration::from_secs(600);
 
 /// What writing the sample did.
@@ -37,13 +37,13 @@ pub async fn write_sample(target: &Path) -> Result<SampleOutcome> {
         return Ok(SampleOutcome::Kept);
     }
     check_empty(target)?;
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent(target);
     std::fs::create_dir_all(parent).with_context(what)?;
-    remove_unfinished(parent);
+    remove_unfinished(target);
     let folder = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(parent).with_context(what)?;
+    // Held while the folder is at work: the kernel lets go of it with the process, however that ends.
+    let lock = std::fs::File::open(folder.path()).with_context(what)?;
+    lock.lock().with_context(what)?;
     let inner = folder.path().join("tre");
     std::fs::create_dir(&inner).with_context(what)?;
     FILES.extract(&inner).with_context(what)?;
@@ -102,7 +102,8 @@ pub async fn is_sample(target: &Path) -> Result<bool> {
     Checkout::open(target)?.marked(MARK).await
 }
 
-fn check_empty(target: &Path) -> Result<()> {
+/// Refuses a folder that holds anything: the sample is written to a new or an empty one.
+pub fn check_empty(target: &Path) -> Result<()> {
     let refused = |reason: &str| {
         Error::usage(format!("{} {reason}, so the sample TRE is not written there", target.display()))
             .hint("name another folder, which may be new")
@@ -118,16 +119,30 @@ fn check_empty(target: &Path) -> Result<()> {
     }
 }
 
-/// Removes what earlier runs left when they were killed. What cannot be removed does no harm.
-fn remove_unfinished(parent: &Path) {
-    let old = |entry: &std::fs::DirEntry| {
-        let changed = entry.metadata().and_then(|data| data.modified()).unwrap_or_else(|_| SystemTime::now());
-        changed.elapsed().is_ok_and(|age| age > STALE)
-    };
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) && old(&entry) {
-            let _ = std::fs::remove_dir_all(entry.path());
+fn parent(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Removes what runs that were killed left beside `target`. What cannot be removed does no harm.
+pub fn remove_unfinished(target: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent(target)) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(UNFINISHED));
+        if ours && is_abandoned(&path).unwrap_or(false) {
+            let _ = std::fs::remove_dir_all(&path);
         }
     }
+}
+
+/// Nobody holds the folder's lock, nor is about to take it.
+fn is_abandoned(folder: &Path) -> std::io::Result<bool> {
+    let handle = std::fs::File::open(folder)?;
+    if handle.try_lock().is_err() {
+        return Ok(false);
+    }
+    let changed = handle.metadata()?.modified().unwrap_or_else(|_| SystemTime::now());
+    Ok(std::fs::read_dir(folder)?.next().is_some() || changed.elapsed().is_ok_and(|age| age > STALE))
 }

@@ -105,12 +105,16 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
         Kind::Interrupted => error.hint(format!("go on: k8tre dev down {name}")),
         _ => error,
     })?;
-    let audit = tokio::time::timeout(AUDIT_LIMIT, audit::after(&cx, &before))
-        .await
-        .unwrap_or_else(|_| Err(Error::failed("it took too long")))
-        .map_err(|error| {
-            error.context("could not look whether anything is left").hint(format!("look again: k8tre dev down {name}"))
-        })?;
+    let look_again = |error: Error| {
+        error.context("could not look whether anything is left").hint(format!("look again: k8tre dev down {name}"))
+    };
+    let audit = tokio::select! {
+        biased;
+        () = app.cancel.cancelled() => return Err(Error::interrupted().hint(format!("go on: k8tre dev down {name}"))),
+        audit = tokio::time::timeout(AUDIT_LIMIT, audit::after(&cx, &before)) => {
+            audit.unwrap_or_else(|_| Err(Error::failed("it took too long"))).map_err(look_again)?
+        }
+    };
     let gone = failures.is_empty() && audit.left.is_empty();
     if gone {
         lock.remove_folder()?;

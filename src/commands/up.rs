@@ -20,7 +20,7 @@ use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
 use crate::spec::Spec;
 use crate::steps::{branch, cluster};
-use crate::{gitops, sample};
+use crate::{gitops, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.run.dry_run {
@@ -40,8 +40,11 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
         None => journal,
     };
     let writer = Arc::new(Writer::new(&lock, journal.clone()));
-    if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal) {
-        writer.update(|_| {})?;
+    if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal)
+        && let Err(error) = writer.update(|_| {})
+    {
+        lock.abandon();
+        return Err(error);
     }
     let cx = Context::new(
         &journal,
@@ -146,6 +149,9 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
         checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx)).await?;
         checkout.identity().await?;
         cx.overlay().await?.check(&cx.spec)?;
+    } else {
+        sample::check_empty(&cx.spec.repo)?;
+        overlay::check_sample(&cx.spec, &cx.cluster_name())?;
     }
     let spec = cluster::kind_spec(cx).await?;
     spec.config()?;
@@ -172,6 +178,8 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
             app.ui.warn(&format!("{}{fix}", finding.what));
         }
         preflight::verdict(&findings)?;
+        // A kind that has to be fetched is fetched now: without it there is no need to begin.
+        cluster::kind_to_create(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
     cx.install().await?;
     if cx.spec.argocd.anonymous {

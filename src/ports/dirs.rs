@@ -21,10 +21,16 @@ pub struct Dirs {
 
 impl Dirs {
     pub fn find() -> Result<Dirs> {
-        let from_variable = |name| environment::var_os(name).map(PathBuf::from);
-        let platform = directories::ProjectDirs::from("", "", "k8tre");
+        let from_variable = |name: &str| environment::var_os(name).map(PathBuf::from);
+        Dirs::of(from_variable, directories::ProjectDirs::from("", "", "k8tre").as_ref())
+    }
+
+    fn of(
+        from_variable: impl Fn(&str) -> Option<PathBuf>,
+        platform: Option<&directories::ProjectDirs>,
+    ) -> Result<Dirs> {
         let folder = |variable, pick: fn(&directories::ProjectDirs) -> &Path| {
-            from_variable(variable).or_else(|| platform.as_ref().map(|dirs| pick(dirs).to_owned())).ok_or_else(|| {
+            from_variable(variable).or_else(|| platform.map(|dirs| pick(dirs).to_owned())).ok_or_else(|| {
                 Error::usage("there is no home folder to keep the environments' journals in")
                     .hint(format!("set HOME, or name a folder: export {variable}=/path/to/folder"))
             })
@@ -71,4 +77,21 @@ pub fn write_private(path: &Path, content: &[u8]) -> Result<()> {
         Ok(())
     };
     write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_home_folder_the_variables_do_and_else_the_error_names_them() {
+        let dirs = Dirs::of(|name| Some(PathBuf::from("/k8tre").join(name)), None).unwrap();
+        assert_eq!(dirs.data, Path::new("/k8tre/K8TRE_DATA_DIR"));
+        let error = Dirs::of(|name| (name == "K8TRE_DATA_DIR").then(PathBuf::new), None).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(
+            error.hints().iter().any(|hint| hint.contains("HOME") && hint.contains("K8TRE_CACHE_DIR")),
+            "{error:?}"
+        );
+    }
 }

@@ -48,8 +48,10 @@ pub async fn merge(ours: &Path, users: &Path) -> Result<()> {
     if let Some(folder) = users.parent() {
         dirs::create_private_dir(folder)?;
     }
-    // Keys travel as files that only we can read, never as arguments.
-    let folder = tempfile::tempdir()?;
+    // Keys travel as files that only we can read, never as arguments; in the environment's own folder,
+    // so that they go with it even if this process is killed here.
+    let beside = ours.parent().ok_or_else(|| Error::failed("the environment's kubeconfig has no folder"))?;
+    let folder = tempfile::Builder::new().prefix(".merge-").tempdir_in(beside)?;
     let file = |file: &str, data: Option<&str>| -> Result<PathBuf> {
         let bytes =
             BASE64_STANDARD.decode(data.unwrap_or_default()).context("the environment's kubeconfig is damaged")?;

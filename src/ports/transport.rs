@@ -82,13 +82,27 @@ pub async fn serve(host: &str, command: &str) -> Result<u8> {
         copied
     };
     let complaints = async { copy(&mut errors, &mut tokio::io::stderr()).await };
-    let ended = tokio::time::timeout(TRANSFER_LIMIT, async {
+    // A connection that breaks ends the client's task, but not the streams that it fed.
+    let broken = async {
+        match process.join().await {
+            Err(error) => error,
+            Ok(()) => std::future::pending().await,
+        }
+    };
+    let carried = async {
         let (down, _) = tokio::join!(downward, complaints);
         down.context("the connection to the git server broke")?;
         Ok::<_, Error>(match status {
             Some(status) => status.await,
             None => None,
         })
+    };
+    let ended = tokio::time::timeout(TRANSFER_LIMIT, async {
+        tokio::select! {
+            biased;
+            ended = carried => ended,
+            error = broken => Err(error).context("the connection to the git server broke"),
+        }
     })
     .await
     .map_err(|_| Error::failed("the git server did not end the connection in time"))??;

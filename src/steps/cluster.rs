@@ -128,6 +128,14 @@ impl Step<Context> for Cluster {
 async fn create(cx: &Context) -> Result<()> {
     let kind = kind_to_create(cx).await?;
     let network = NetworkOwnership::before_creation(kind.docker(), &claimed_networks(cx)).await?;
+    // A creation that was cut short may have made the network already: what this environment meant to
+    // make when there was none stays its own.
+    let network = match cx.facts().network {
+        Some(meant) if meant.ours && meant.name == network.name && (meant.id.is_none() || meant.id == network.id) => {
+            NetworkOwnership { ours: true, ..network }
+        }
+        _ => network,
+    };
     cx.note(|facts| facts.network = Some(network.clone()))?;
     let spec = kind_spec(cx).await?;
     let prepared = prepared_image(cx, &spec.image).await.map(|image| KindSpec { image, ..spec.clone() });

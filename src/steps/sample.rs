@@ -47,6 +47,7 @@ impl Step<Context> for Sample {
 
     async fn undo(&self, cx: &Context) -> Result<()> {
         let repo = &cx.spec.repo;
+        sample::remove_unfinished(repo);
         if !sample::is_sample(repo).await? || kept_because(cx).await?.is_some() {
             return Ok(());
         }

@@ -3,8 +3,12 @@
 mod support;
 
 mod causes;
+mod cli_input;
+mod cli_repair;
+mod cli_whole;
 mod docker;
 mod engine;
+mod faults;
 mod fetch;
 mod git_branch;
 mod git_open;

@@ -188,11 +188,16 @@ async fn what_a_killed_run_left_is_removed_and_a_run_under_way_is_not() {
         let changed = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
         std::fs::File::open(&folder).unwrap().set_modified(changed).unwrap();
     }
+    for name in [".k8tre-sample-killed", ".k8tre-sample-working"] {
+        std::fs::create_dir_all(home.path().join(name).join("tre")).unwrap();
+    }
+    let working = std::fs::File::open(home.path().join(".k8tre-sample-working")).unwrap();
+    working.lock().unwrap();
     write_sample(&home.path().join("tre")).await.unwrap();
     let mut left: Vec<_> = std::fs::read_dir(home.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!(left, [".k8tre-sample-new", "tre"]);
+    assert_eq!(left, [".k8tre-sample-new", ".k8tre-sample-working", "tre"]);
 }

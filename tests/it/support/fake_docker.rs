@@ -3,15 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use k8tre::ports::docker::{Docker, Endpoint, Source};
 use serde_json::{Value, json};
-use tokio::net::UnixListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
 
-use super::http::{Request, Response, answer};
+use super::gate::{Gate, Pass};
+use super::http::{self, Request, Response};
 
 /// What the engine says of itself, and what it does wrong.
 #[derive(Clone, Default)]
@@ -24,9 +27,10 @@ pub struct World {
     pub stuck: Vec<String>,
     /// Images by reference, each with its ID and labels.
     pub images: BTreeMap<String, Value>,
-    /// Exit code of programs run in containers whose command line has this word.
+    /// Exit code of programs run in containers whose command line ends with this.
     pub failing: Option<(String, i64)>,
-    last_exec: String,
+    /// Programs started in containers: which, and in which.
+    execs: Vec<(String, Vec<String>)>,
 }
 
 pub struct FakeDocker {
@@ -37,8 +41,14 @@ pub struct FakeDocker {
 
 impl FakeDocker {
     pub async fn start() -> FakeDocker {
+        FakeDocker::behind(Gate::open_always()).await
+    }
+
+    /// One whose answers a test can hold back.
+    pub async fn behind(gate: Gate) -> FakeDocker {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("containers")).unwrap();
+        fs::create_dir(folder.path().join("networks")).unwrap();
         let info = json!({
             "ServerVersion": "28.1.1", "OperatingSystem": "Debian GNU/Linux 13", "OSType": "linux", "CgroupVersion": "2",
             "CgroupDriver": "systemd", "MemTotal": 16u64 << 30, "NCPU": 4, "DockerRootDir": "/", "SecurityOptions": []
@@ -49,12 +59,7 @@ impl FakeDocker {
         let (served, root) = (world.clone(), folder.path().to_owned());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (world, root) = (served.clone(), root.clone());
-                tokio::spawn(answer(stream, move |request: Request| {
-                    let hang_on = world.lock().unwrap().hang_on.clone();
-                    let hangs = hang_on.is_some_and(|path| request.path().ends_with(&path));
-                    (!hangs).then(|| respond(&world, &root, request))
-                }));
+                tokio::spawn(serve(stream, served.clone(), root.clone(), gate.clone()));
             }
         });
         FakeDocker { folder, world, task }
@@ -72,6 +77,16 @@ impl FakeDocker {
     /// Folder with one JSON file for each container.
     pub fn containers(&self) -> PathBuf {
         self.folder.path().join("containers")
+    }
+
+    /// All that a Docker holds which can be left behind: containers and networks, by file.
+    pub fn contents(&self) -> Vec<(String, String)> {
+        let files = ["containers", "networks"].map(|kind| fs::read_dir(self.folder.path().join(kind)).unwrap());
+        let files = files.into_iter().flatten().flatten().map(|file| file.path());
+        let mut all: Vec<_> =
+            files.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap_or_default())).collect();
+        all.sort();
+        all
     }
 
     pub fn change(&self, change: impl FnOnce(&mut World)) {
@@ -113,7 +128,10 @@ fn file(root: &Path, name: &str) -> PathBuf {
 }
 
 fn save(root: &Path, container: &Value) {
-    fs::write(file(root, &text(&container["name"])), container.to_string()).unwrap();
+    // As a whole: others read the file at any time.
+    let mut new = tempfile::NamedTempFile::new_in(root).unwrap();
+    new.write_all(container.to_string().as_bytes()).unwrap();
+    new.persist(file(root, &text(&container["name"]))).unwrap();
 }
 
 fn load(root: &Path, name: &str) -> Option<Value> {
@@ -123,6 +141,81 @@ fn load(root: &Path, name: &str) -> Option<Value> {
 fn all(root: &Path) -> Vec<Value> {
     let files = fs::read_dir(root.join("containers")).unwrap().flatten();
     files.filter_map(|file| serde_json::from_slice(&fs::read(file.path()).ok()?).ok()).collect()
+}
+
+async fn serve(mut stream: UnixStream, world: Arc<Mutex<World>>, root: PathBuf, gate: Gate) {
+    let Some(request) = http::read(&mut stream).await else { return };
+    let hang_on = world.lock().unwrap().hang_on.clone();
+    if hang_on.is_some_and(|path| request.path().ends_with(&path)) {
+        return std::future::pending().await;
+    }
+    let pass = gate.enter(has_effect(&request)).await;
+    let head_only = request.method == "HEAD";
+    let started = match (request.method.as_str(), request.path().rsplit('/').collect::<Vec<_>>().as_slice()) {
+        ("POST", ["start", id, "exec", ..]) => id.strip_prefix("exec-").and_then(|id| id.parse::<usize>().ok()),
+        _ => None,
+    };
+    let response = match pass {
+        Pass::Drop => return,
+        Pass::Fail => json_response(500, &json!({"message": "the fake was told to fail"})),
+        Pass::Go | Pass::GoThenDrop | Pass::GoThenHold => respond(&world, &root, request),
+    };
+    match pass {
+        Pass::GoThenDrop => return,
+        Pass::GoThenHold => return gate.wait_until_open().await,
+        _ => {}
+    }
+    http::write(&mut stream, &response, head_only).await;
+    if let Some(id) = started.filter(|_| response.status == 101) {
+        run(&mut stream, &world, &root, id).await;
+    }
+    stream.shutdown().await.ok();
+}
+
+/// Whether a request changes what Docker holds.
+fn has_effect(request: &Request) -> bool {
+    let body = String::from_utf8_lossy(&request.body);
+    match request.method.as_str() {
+        "DELETE" => true,
+        "POST" if request.path().ends_with("/exec") => {
+            ["\"touch\"", "\"import\""].iter().any(|word| body.contains(word))
+        }
+        "POST" => !request.path().contains("/exec/"),
+        _ => false,
+    }
+}
+
+/// A program in a container, as far as k8tre starts any there.
+async fn run(stream: &mut UnixStream, world: &Mutex<World>, root: &Path, id: usize) {
+    let Some((container, argv)) = world.lock().unwrap().execs.get(id).cloned() else { return };
+    let runs = |word: &str| argv.iter().any(|argument| argument == word);
+    let output = match argv.first().map(String::as_str) {
+        Some("ctr") if runs("import") => {
+            stream.read_to_end(&mut Vec::new()).await.ok();
+            let images: Vec<String> = world.lock().unwrap().images.keys().cloned().collect();
+            if let Some(mut container) = load(root, &container) {
+                container["images"] = json!(images);
+                save(root, &container);
+            }
+            String::new()
+        }
+        Some("ctr") => {
+            let images = load(root, &container).unwrap_or_default()["images"].clone();
+            images.as_array().into_iter().flatten().map(|image| text(image) + "\n").collect()
+        }
+        _ => String::new(),
+    };
+    // Docker's frame: which stream, three zeros, the length.
+    let mut frame = vec![1, 0, 0, 0];
+    frame.extend(u32::try_from(output.len()).unwrap().to_be_bytes());
+    frame.extend(output.as_bytes());
+    stream.write_all(&frame).await.ok();
+}
+
+fn networks(world: &World, root: &Path) -> Vec<Value> {
+    let files = fs::read_dir(root.join("networks")).unwrap().flatten();
+    let made = files.filter_map(|file| serde_json::from_slice(&fs::read(file.path()).ok()?).ok());
+    world.networks.iter().cloned().chain(made).collect()
 }
 
 fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
@@ -176,20 +269,22 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
             let Some(mut container) = load(root, name) else { return found(None) };
             let body: Value = serde_json::from_slice(&request.body).unwrap();
             let argv: Vec<_> = body["Cmd"].as_array().unwrap().iter().map(text).collect();
-            world.last_exec = argv.join(" ");
             if let [program, path] = argv.as_slice()
                 && program == "touch"
             {
                 container["files"].as_array_mut().unwrap().push(json!(path));
                 save(root, &container);
             }
-            json_response(201, &json!({"Id": "exec-1"}))
+            world.execs.push(((*name).to_owned(), argv));
+            json_response(201, &json!({"Id": format!("exec-{}", world.execs.len() - 1)}))
         }
         ("POST", ["exec", _, "start"]) => {
             Response::new(101, "").header("Connection", "Upgrade").header("Upgrade", "tcp")
         }
-        ("GET", ["exec", _, "json"]) => {
-            let failing = world.failing.as_ref().filter(|(word, _)| world.last_exec.ends_with(word.as_str()));
+        ("GET", ["exec", id, "json"]) => {
+            let number = id.strip_prefix("exec-").and_then(|id| id.parse::<usize>().ok());
+            let argv = number.and_then(|id| world.execs.get(id)).map(|(_, argv)| argv.join(" ")).unwrap_or_default();
+            let failing = world.failing.as_ref().filter(|(word, _)| argv.ends_with(word.as_str()));
             let code = failing.map_or(0, |(_, code)| *code);
             json_response(200, &json!({"ExitCode": code, "Running": false}))
         }
@@ -221,20 +316,26 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
             json_response(200, &json!(listed))
         }
         ("GET", ["images", "get"]) => Response::new(200, "a tar"),
-        ("GET", ["images", reference @ .., "json"]) => found(world.images.get(&reference.join("/")).cloned()),
+        ("GET", ["images", reference @ .., "json"]) => {
+            let reference = reference.join("/").replace("%3A", ":").replace("%2F", "/");
+            found(world.images.get(&reference).cloned())
+        }
         ("DELETE", ["images", id @ ..]) => {
             let id = id.join("/");
             world.images.retain(|_, image| image["Id"] != json!(id));
             json_response(200, &json!([]))
         }
-        ("GET", ["networks"]) => json_response(200, &json!(world.networks)),
+        ("GET", ["networks"]) => json_response(200, &json!(networks(&world, root))),
         ("GET", ["networks", name]) => {
-            found(world.networks.iter().find(|n| n["Name"] == *name || n["Id"] == *name).cloned())
+            found(networks(&world, root).into_iter().find(|n| n["Name"] == *name || n["Id"] == *name))
         }
         ("DELETE", ["networks", id]) => {
-            let before = world.networks.len();
+            let before = networks(&world, root).len();
             world.networks.retain(|network| network["Id"] != *id);
-            if world.networks.len() < before { Response::new(204, "") } else { found(None) }
+            for network in networks(&world, root).iter().filter(|network| network["Id"] == *id) {
+                fs::remove_file(root.join("networks").join(text(&network["Name"]) + ".json")).ok();
+            }
+            if networks(&world, root).len() < before { Response::new(204, "") } else { found(None) }
         }
         ("GET" | "DELETE", ["volumes", _]) => found(None),
         _ => json_response(501, &json!({"message": format!("the fake does not know {} {path}", request.method)})),

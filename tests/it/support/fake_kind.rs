@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use k8tre::providers::kind::KindProgram;
 use semver::Version;
@@ -16,6 +16,13 @@ dir='@DIR@'; containers='@CONTAINERS@'
 echo "$*" >> "$dir/argv"
 echo "KUBECONFIG=${KUBECONFIG-} DOCKER_HOST=${DOCKER_HOST-} DOCKER_CONTEXT=${DOCKER_CONTEXT-} KIND_CLUSTER_NAME=${KIND_CLUSTER_NAME-} KIND_EXPERIMENTAL_PROVIDER=${KIND_EXPERIMENTAL_PROVIDER-}" >> "$dir/env"
 mode=$(cat "$dir/mode")
+gate() { cat "$dir/gate" 2>/dev/null; }
+hold() { : > "$dir/held"; while [ "$(gate)" != open ]; do sleep 0.03; done; }
+kubeconfig() {
+  server=$(cat "$dir/server" 2>/dev/null)
+  printf '{"apiVersion":"v1","kind":"Config","current-context":"kind-%s","clusters":[{"name":"kind-%s","cluster":{"server":"%s/%s"}}],"contexts":[{"name":"kind-%s","context":{"cluster":"kind-%s","user":"kind-%s"}}],"users":[{"name":"kind-%s","user":{}}]}\n' \
+    "$name" "$name" "$server" "$name" "$name" "$name" "$name" "$name"
+}
 name=; kubeconfig=; retain=
 all="$*"
 while [ $# -gt 0 ]; do
@@ -29,13 +36,17 @@ done
 case $all in
   version*) echo "kind v0.33.0 go1.26.0 linux/amd64" ;;
   "create cluster"*)
-    cat > "$dir/config.json"
+    cat > "$dir/config-$name.json"
+    case $(gate) in
+      hold-all) hold ;;
+      fail) : > "$dir/held"; echo "ERROR: failed to create cluster: the fake was told to fail" >&2; exit 1 ;;
+    esac
     if ls "$containers/$name-"* >/dev/null 2>&1; then
       echo "ERROR: failed to create cluster: node(s) already exist for a cluster with the name \"$name\"" >&2
       exit 1
     fi
     [ "$mode" = noise ] && head -c 8000000 /dev/zero | tr '\0' x >&2
-    mark=$(sed -n 's/.*"containerPath":"\(\/k8tre\/owner\/[^"]*\)".*/\1/p' "$dir/config.json")
+    mark=$(sed -n 's/.*"containerPath":"\(\/k8tre\/owner\/[^"]*\)".*/\1/p' "$dir/config-$name.json")
     if [ "$mode" = slow ]; then
       # As `docker run` does, a child of kind makes the container a while later.
       printf '{"name":"%s","labels":{"io.x-k8s.kind.cluster":"%s"},"mounts":[{"destination":"%s"}],"state":"running","files":[]}' \
@@ -43,8 +54,15 @@ case $all in
       sh -c 'sleep 1; mv "$0" "$1"' "$dir/late.json" "$containers/$name-control-plane.json" run "io.x-k8s.kind.cluster=$name" &
       wait
     fi
-    printf '{"name":"%s","labels":{"io.x-k8s.kind.cluster":"%s","io.x-k8s.kind.role":"control-plane"},"mounts":[{"destination":"%s"}],"state":"running","files":[]}' \
-      "$name-control-plane" "$name" "$mark" > "$containers/$name-control-plane.json"
+    networks="$containers/../networks"
+    [ -e "$networks/kind.json" ] || printf '{"Name":"kind","Id":"net-%s","IPAM":{"Config":[{"Subnet":"172.18.0.0/16"}]}}' "$$" > "$networks/kind.json"
+    printf '{"name":"%s","birth":"%s-%s","labels":{"io.x-k8s.kind.cluster":"%s","io.x-k8s.kind.role":"control-plane"},"mounts":[{"destination":"%s"}],"state":"running","files":[]}' \
+      "$name-control-plane" "$(date +%s)" "$$" "$name" "$mark" > "$dir/new-$name.json"
+    mv "$dir/new-$name.json" "$containers/$name-control-plane.json"
+    case $(gate) in
+      hold-after) hold ;;
+      lose) : > "$dir/held"; kill -9 $$ ;;
+    esac
     case $mode in
       fail)
         echo 'ERROR: failed to create cluster: could not find a log line that matches "Reached target .*Multi-User System.*"' >&2
@@ -53,11 +71,19 @@ case $all in
       die) kill -9 $$ ;;
       hang) exec sleep 60 ;;
     esac
-    echo "current-context: kind-$name" > "$kubeconfig" ;;
+    kubeconfig > "$kubeconfig" ;;
   "delete cluster"*)
+    case $(gate) in
+      hold-all) hold ;;
+      fail) : > "$dir/held"; echo "ERROR: the fake was told to fail" >&2; exit 1 ;;
+    esac
     [ "$mode" = stubborn ] && { echo "ERROR: failed to delete" >&2; exit 1; }
-    rm -f "$containers/$name-"*.json ;;
-  "get kubeconfig"*) echo "current-context: kind-$name" ;;
+    rm -f "$containers/$name-"*.json
+    case $(gate) in
+      hold-after) hold ;;
+      lose) : > "$dir/held"; kill -9 $$ ;;
+    esac ;;
+  "get kubeconfig"*) kubeconfig ;;
   *) echo "the fake does not know: $all" >&2; exit 64 ;;
 esac
 "#;
@@ -87,6 +113,16 @@ impl FakeKind {
 
     pub fn program(&self) -> KindProgram {
         KindProgram { path: self.folder.path().join("kind"), version: Version::new(0, 33, 0), fetched: false }
+    }
+
+    /// The folder with the program, which a test may put on PATH.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Address of the API servers, each at the path of its cluster's name.
+    pub fn serve(&self, url: &str) {
+        fs::write(self.folder.path().join("server"), url).unwrap();
     }
 
     /// A file for the environment's kubeconfig.

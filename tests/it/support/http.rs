@@ -10,6 +10,8 @@ pub struct Request {
     pub method: String,
     /// Path and query, as sent.
     pub target: String,
+    /// By name in small letters.
+    pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
 }
 
@@ -20,8 +22,13 @@ impl Request {
 
     /// A parameter of the query, decoded.
     pub fn query(&self, name: &str) -> Option<String> {
-        let query = self.target.split_once('?')?.1;
-        query.split('&').find_map(|pair| Some(decoded(pair.strip_prefix(name)?.strip_prefix('=')?)))
+        self.queries(name).into_iter().next()
+    }
+
+    /// The values of a parameter that is given several times.
+    pub fn queries(&self, name: &str) -> Vec<String> {
+        let query = self.target.split_once('?').map(|(_, query)| query).unwrap_or_default();
+        query.split('&').filter_map(|pair| Some(decoded(pair.strip_prefix(name)?.strip_prefix('=')?))).collect()
     }
 }
 
@@ -67,6 +74,12 @@ where
     let Some(request) = read(&mut stream).await else { return };
     let head_only = request.method == "HEAD";
     let Some(response) = handler(request) else { return std::future::pending().await };
+    write(&mut stream, &response, head_only).await;
+    stream.shutdown().await.ok();
+}
+
+/// Sends an answer; the connection ends with it, unless it changes protocols.
+pub async fn write(stream: &mut (impl AsyncWrite + Unpin), response: &Response, head_only: bool) {
     let mut head = format!("HTTP/1.1 {} Answer\r\n", response.status);
     for (name, value) in &response.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -79,12 +92,10 @@ where
     if !head_only {
         stream.write_all(&response.body).await.ok();
     }
-    stream.shutdown().await.ok();
-    // What comes after an upgrade is a program's input: taken, and not looked at.
-    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.ok();
 }
 
-async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
+/// Reads one request whole; `None` when the other side has gone.
+pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -97,17 +108,16 @@ async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let mut words = head.split_whitespace();
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let length = head
-        .lines()
-        .find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok())
-        .unwrap_or(0);
+    let pairs = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    let headers: BTreeMap<_, _> = pairs.map(|(name, value)| (name.to_lowercase(), value.trim().to_owned())).collect();
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = bytes.split_off(end + 4);
     while body.len() < length {
         if stream.read_buf(&mut body).await.ok()? == 0 {
             return None;
         }
     }
-    Some(Request { method, target, body })
+    Some(Request { method, target, headers, body })
 }
 
 /// Files on a port of loopback.

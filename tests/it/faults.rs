@@ -1,0 +1,231 @@
+//! The fault matrix: at each step of `up` and of `down`, each fault; then `down`, or `up` and `down`.
+//! The machine must end as it was before. Steps are asked of k8tre itself, so that a new one is covered.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use rustix::process::Signal;
+
+use super::cli_whole::sample_in;
+use super::support::desk::{Desk, Ended, Running, changes};
+use super::support::gate::Rule;
+
+/// Cells at work at once: they wait for fakes and timers more than they compute.
+const AT_ONCE: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// A signal, while the step's first question waits for its answer.
+    Asking(Signal),
+    /// A signal, when the step has changed something and waits to hear of it.
+    Acting(Signal),
+    /// What the step does next is refused.
+    Refused,
+    /// What the step does next is done, and its answer lost.
+    Unanswered,
+}
+
+const FAULTS: [Fault; 8] = [
+    Fault::Asking(Signal::INT),
+    Fault::Acting(Signal::KILL),
+    Fault::Refused,
+    Fault::Asking(Signal::TERM),
+    Fault::Acting(Signal::INT),
+    Fault::Asking(Signal::KILL),
+    Fault::Unanswered,
+    Fault::Acting(Signal::TERM),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Down,
+    UpAndDown,
+}
+
+/// What the environment is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repository {
+    Sample,
+    /// The user's own, in which nothing but the branch may ever change.
+    Own,
+}
+
+#[derive(Debug, Clone)]
+struct Cell {
+    command: &'static str,
+    step: String,
+    fault: Fault,
+    then: Then,
+    repository: Repository,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {:?} at {}: {:?}, then {:?}", self.command, self.repository, self.step, self.fault, self.then)
+    }
+}
+
+const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
+const UP_OWN: [&str; 7] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre"];
+const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
+
+impl Cell {
+    fn up(&self) -> &'static [&'static str] {
+        if self.repository == Repository::Own { &UP_OWN } else { &UP }
+    }
+
+    fn args(&self) -> &'static [&'static str] {
+        if self.command == "up" { self.up() } else { &DOWN }
+    }
+}
+
+/// Each step with each fault; what follows alternates, so that every step and every fault meets both.
+fn cells(command: &'static str, steps: &[String]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (row, step) in steps.iter().enumerate() {
+        for (column, fault) in FAULTS.into_iter().enumerate() {
+            let then = if (row + column) % 2 == 0 { Then::Down } else { Then::UpAndDown };
+            let own = step != "sample" && (row + column / 2) % 2 == 0;
+            let repository = if own { Repository::Own } else { Repository::Sample };
+            cells.push(Cell { command, step: step.clone(), fault, then, repository });
+        }
+    }
+    cells
+}
+
+/// A line of `-v` that says that the step has begun.
+fn begins(step: &str) -> impl Fn(&str) -> bool {
+    let start = format!("… {step} ");
+    move |line| line.starts_with(&start)
+}
+
+async fn fails(cell: &Cell) -> Result<(), String> {
+    let desk = Desk::new().await;
+    if cell.repository == Repository::Own {
+        sample_in(&desk, "tre").await;
+    }
+    let before = desk.snapshot();
+    if cell.command == "down" {
+        expect(&desk.run(cell.up()).await, &[0], "the up before")?;
+    }
+    let running = desk.start(cell.args());
+    if running.says(begins(&cell.step)).await {
+        strike(cell, &desk, &running).await;
+    }
+    let ended = running.ended().await;
+    check_end(cell, &ended)?;
+    desk.gate.set(Rule::Open);
+
+    if cell.then == Then::UpAndDown {
+        expect(&desk.run(cell.up()).await, &[0], "up afterwards")?;
+        expect(&desk.run(&["dev", "status", "alice"]).await, &[0], "status afterwards")?;
+    }
+    // A `down` that had removed all leaves nothing to remove.
+    let gone = if cell.then == Then::Down && cell.command == "down" { 4 } else { 0 };
+    expect(&desk.run(&DOWN).await, &[0, gone], "down afterwards")?;
+    settled(&desk).await;
+    match changes(&before, &desk.snapshot()) {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("left: {}\n{}", left.join(", "), ended.stderr)),
+    }
+}
+
+async fn strike(cell: &Cell, desk: &Desk, running: &Running) {
+    let rule = match cell.fault {
+        Fault::Asking(_) => Rule::HoldAll,
+        Fault::Acting(_) => Rule::HoldAfter,
+        Fault::Refused => Rule::Fail,
+        Fault::Unanswered => Rule::Lose,
+    };
+    desk.gate.set(rule);
+    if let Fault::Asking(signal) | Fault::Acting(signal) = cell.fault {
+        let finished = format!(" {} ", cell.step);
+        tokio::select! {
+            () = desk.gate.wait_until_reached() => {}
+            // A step that asks nobody and changes nothing is over before it can be held.
+            _ = running.says(|line| !line.starts_with('…') && line.contains(&finished)) => {}
+        }
+        running.signal(signal);
+    }
+}
+
+/// A signal ends k8tre with the documented code and the way on; a fault ends it with an error, unless
+/// it could be mended at once.
+fn check_end(cell: &Cell, ended: &Ended) -> Result<(), String> {
+    let way_on = ended.stderr.contains("hint: ") && ended.stderr.contains(&format!("k8tre dev {} alice", cell.command));
+    let fine = match (cell.fault, ended.code) {
+        (_, Some(0)) => true,
+        (Fault::Asking(Signal::KILL) | Fault::Acting(Signal::KILL), None) => true,
+        (Fault::Asking(_) | Fault::Acting(_), Some(130)) => way_on,
+        (Fault::Refused | Fault::Unanswered, Some(1)) if cell.command == "up" => way_on,
+        (Fault::Refused | Fault::Unanswered, Some(1)) => ended.stderr.contains("try again: k8tre dev down alice"),
+        _ => false,
+    };
+    if fine { Ok(()) } else { Err(format!("ended with {:?}:\n{}", ended.code, ended.stderr)) }
+}
+
+fn expect(ended: &Ended, codes: &[i32], what: &str) -> Result<(), String> {
+    match ended.code {
+        Some(code) if codes.contains(&code) => Ok(()),
+        code => Err(format!("{what} ended with {code:?}:\n{}", ended.stderr)),
+    }
+}
+
+/// Children of a k8tre that was killed end by themselves once nobody holds them back.
+async fn settled(desk: &Desk) {
+    for _ in 0..100 {
+        if desk.processes().is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn run(cells: Vec<Cell>) {
+    assert!(!cells.is_empty());
+    let all = cells.len();
+    let attempts = stream::iter(cells).map(|cell| async move {
+        let task = tokio::spawn({
+            let cell = cell.clone();
+            async move { fails(&cell).await }
+        });
+        let result = task.await.unwrap_or_else(|panic| Err(panic.to_string()));
+        result.err().map(|why| format!("{cell}: {why}"))
+    });
+    let failed: Vec<String> =
+        attempts.buffer_unordered(AT_ONCE).filter_map(|failure| async { failure }).collect().await;
+    assert!(failed.is_empty(), "{} of {all} cells:\n\n{}", failed.len(), failed.join("\n"));
+}
+
+/// The steps that a command says it begins, in its own words.
+async fn steps(desk: &Desk, args: &[&str]) -> Vec<String> {
+    let ended = desk.run(args).await;
+    ended.code(0);
+    let mut steps: Vec<String> = Vec::new();
+    for line in ended.stderr.lines().filter_map(|line| line.strip_prefix("… ")) {
+        let step = line.split_whitespace().next().unwrap().to_owned();
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_happens_during_up_nothing_is_left_and_the_next_up_is_healthy() {
+    let plan =
+        Desk::new().await.run(&["dev", "plan", "alice", "--merge-kubeconfig", "--sample", "-o", "json"]).await.json();
+    let steps: Vec<String> =
+        plan["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap().to_owned()).collect();
+    run(cells("up", &steps)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_happens_during_down_the_next_one_leaves_nothing() {
+    let desk = Desk::new().await;
+    desk.run(&UP).await.code(0);
+    // The steps that live in the cluster go with it, and are never begun.
+    let steps = steps(&desk, &DOWN).await;
+    run(cells("down", &steps)).await;
+}

@@ -1,0 +1,313 @@
+//! Kubernetes API servers of the clusters that the fake kind makes, with an Argo CD that deploys at
+//! once. One address serves all; a cluster is the first folder of the path. It lives as long as its
+//! node's container in the fake Docker runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::gate::{Gate, Pass};
+use super::git_exec;
+use super::http::{self, Request, Response};
+use super::store::{Key, Store};
+
+const GROUP: &str = "argoproj.io/v1alpha1";
+
+#[derive(Default)]
+struct Cluster {
+    store: Store,
+    /// When Argo CD looked at an Application, by name and commit.
+    reconciled: BTreeMap<(String, String), String>,
+}
+
+#[derive(Default)]
+struct World {
+    /// By the birth of the node's container: a new cluster of the same name is another one.
+    clusters: BTreeMap<String, Cluster>,
+    /// Applications, without the environment's name, that Argo CD makes of a branch.
+    applications: BTreeSet<String>,
+    /// Health of those that are not healthy.
+    health: BTreeMap<String, String>,
+}
+
+#[derive(Clone)]
+pub struct FakeClusters {
+    world: Arc<Mutex<World>>,
+    containers: PathBuf,
+    repositories: Arc<tempfile::TempDir>,
+    gate: Gate,
+}
+
+impl FakeClusters {
+    /// Clusters of the nodes in this folder; returns their address too.
+    pub async fn start(containers: &Path, gate: Gate) -> (FakeClusters, String) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let repositories = Arc::new(tempfile::tempdir().unwrap());
+        let clusters = FakeClusters { world: Arc::default(), containers: containers.to_owned(), repositories, gate };
+        let served = clusters.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(served.clone().serve(stream));
+            }
+        });
+        (clusters, url)
+    }
+
+    pub fn applications(&self, names: &[&str]) {
+        self.world.lock().unwrap().applications = names.iter().map(|name| (*name).to_owned()).collect();
+    }
+
+    pub fn health(&self, application: &str, health: &str) {
+        self.world.lock().unwrap().health.insert(application.to_owned(), health.to_owned());
+    }
+
+    /// Resource versions of everything in a cluster.
+    pub fn versions(&self, cluster: &str) -> BTreeMap<String, String> {
+        let Some((birth, _)) = self.node(cluster) else { return BTreeMap::new() };
+        let world = self.world.lock().unwrap();
+        world.clusters.get(&birth).map(|cluster| cluster.store.versions()).unwrap_or_default()
+    }
+
+    /// Takes an object away behind everybody's back.
+    pub fn lose(&self, cluster: &str, plural: &str, name: &str) {
+        let (birth, _) = self.node(cluster).unwrap();
+        let mut world = self.world.lock().unwrap();
+        let store = &mut world.clusters.get_mut(&birth).unwrap().store;
+        let key = store.all().map(|(key, _)| key.clone()).find(|key| key.plural == plural && key.name == name);
+        assert!(store.delete(&key.unwrap()));
+    }
+
+    /// The commit that a cluster's git server holds on a branch.
+    pub fn published(&self, cluster: &str, branch: &str) -> Option<String> {
+        git_exec::tip(&self.repository(&self.node(cluster)?.0), branch)
+    }
+
+    fn repository(&self, birth: &str) -> PathBuf {
+        self.repositories.path().join(birth)
+    }
+
+    /// Birth and images of a cluster's running node.
+    fn node(&self, cluster: &str) -> Option<(String, Value)> {
+        let text = std::fs::read(self.containers.join(format!("{cluster}-control-plane.json"))).ok()?;
+        let container: Value = serde_json::from_slice(&text).ok()?;
+        let running = container["state"] == "running";
+        running.then(|| (container["birth"].as_str().unwrap_or_default().to_owned(), container["images"].clone()))
+    }
+
+    async fn serve(self, mut stream: TcpStream) {
+        let Some(request) = http::read(&mut stream).await else { return };
+        let path = request.path().trim_start_matches('/').to_owned();
+        let (name, rest) = path.split_once('/').unwrap_or((&path, ""));
+        let exec = rest.ends_with("/exec");
+        // git's own writes are what changes something there, not the question what it has.
+        let effect = if exec { request.target.contains("receive-pack") } else { request.method != "GET" };
+        let pass = self.gate.enter(effect).await;
+        // No node, no answer: as a port at which nobody listens.
+        let Some((birth, images)) = self.node(name).filter(|_| pass != Pass::Drop) else { return };
+        if pass == Pass::Fail {
+            return send(&mut stream, status(500, "the fake was told to fail")).await;
+        }
+        if exec {
+            return git_exec::serve(stream, &request, &self.repository(&birth), pass, &self.gate).await;
+        }
+        let answer = {
+            let mut world = self.world.lock().unwrap();
+            let World { clusters, applications, health } = &mut *world;
+            let cluster = clusters.entry(birth.clone()).or_default();
+            if rest.contains("/applications") {
+                deploy(cluster, applications, &self.repository(&birth));
+            }
+            respond(cluster, health, &images, rest, &request)
+        };
+        match pass {
+            Pass::GoThenDrop => {}
+            Pass::GoThenHold => self.gate.wait_until_open().await,
+            _ => send(&mut stream, answer).await,
+        }
+    }
+}
+
+async fn send(stream: &mut TcpStream, (code, body): (u16, Value)) {
+    let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+    http::write(stream, &Response::new(code, body).header("Content-Type", "application/json"), false).await;
+    stream.shutdown().await.ok();
+}
+
+fn status(code: u16, message: &str) -> (u16, Value) {
+    let reason = if code == 404 { "NotFound" } else { "InternalError" };
+    let word = if code < 400 { "Success" } else { "Failure" };
+    let body = json!({"kind": "Status", "apiVersion": "v1", "status": word, "message": message, "reason": reason, "code": code});
+    (code, body)
+}
+
+fn respond(
+    cluster: &mut Cluster,
+    health: &BTreeMap<String, String>,
+    images: &Value,
+    path: &str,
+    request: &Request,
+) -> (u16, Value) {
+    if path == "readyz" {
+        return (200, json!("ok"));
+    }
+    let Some(key) = key(path) else { return status(501, "the fake does not know this path") };
+    let missing = || status(404, &format!("{} \"{}\" not found", key.plural, key.name));
+    match request.method.as_str() {
+        "GET" if key.name.is_empty() => {
+            let mut items: Vec<Value> = match key.plural.as_str() {
+                "nodes" => vec![node(images)],
+                "pods" => cluster.store.of_plural("deployments").map(pod).collect(),
+                _ => {
+                    let here = cluster.store.all().filter(|(other, _)| {
+                        other.plural == key.plural && (key.namespace.is_empty() || other.namespace == key.namespace)
+                    });
+                    here.map(|(_, object)| seen(cluster, health, object)).collect()
+                }
+            };
+            for wanted in request.query("labelSelector").unwrap_or_default().split(',').filter(|text| !text.is_empty())
+            {
+                let (label, value) = wanted.split_once('=').unwrap();
+                items.retain(|item| item["metadata"]["labels"][label] == value);
+            }
+            (
+                200,
+                json!({"kind": "List", "apiVersion": key.group, "metadata": {"resourceVersion": "1"}, "items": items}),
+            )
+        }
+        "GET" => match cluster.store.get(&key) {
+            Some(object) => (200, seen(cluster, health, object)),
+            None => missing(),
+        },
+        "PATCH" => {
+            let apply = request.headers.get("content-type").is_some_and(|kind| kind.contains("apply-patch"));
+            if !apply && cluster.store.get(&key).is_none() {
+                return missing();
+            }
+            let mut patch: Value = serde_json::from_slice(&request.body).unwrap();
+            let refresh = patch["metadata"]["annotations"]
+                .as_object_mut()
+                .and_then(|all| all.remove("argocd.argoproj.io/refresh"));
+            if refresh.is_some() {
+                cluster.reconciled.retain(|(name, _), _| *name != key.name);
+            }
+            let patched = cluster.store.patch(&key, &patch);
+            (200, patched)
+        }
+        "DELETE" if cluster.store.delete(&key) => status(200, "deleted"),
+        "DELETE" => missing(),
+        _ => status(501, "the fake does not know this method"),
+    }
+}
+
+/// `api/v1/namespaces/NS/secrets/NAME`, `apis/G/V/plural`, …
+fn key(path: &str) -> Option<Key> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let (group, rest) = match parts.as_slice() {
+        ["api", version, rest @ ..] => ((*version).to_owned(), rest),
+        ["apis", group, version, rest @ ..] => (format!("{group}/{version}"), rest),
+        _ => return None,
+    };
+    let (namespace, rest) = match rest {
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+        rest => ("", rest),
+    };
+    let (plural, name) = match rest {
+        [plural] => (*plural, ""),
+        [plural, name] => (*plural, *name),
+        _ => return None,
+    };
+    Some(Key { group, plural: plural.into(), namespace: namespace.into(), name: name.into() })
+}
+
+fn node(images: &Value) -> Value {
+    let names = images.as_array().cloned().unwrap_or_default();
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "control-plane"}, "status": {"images": [{"names": names}]}})
+}
+
+fn pod(deployment: &Value) -> Value {
+    let name = deployment["metadata"]["name"].as_str().unwrap();
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": format!("{name}-0"), "namespace": "argocd", "labels": deployment["spec"]["template"]["metadata"]["labels"]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    })
+}
+
+/// An object with the status that its controller would have given it by now.
+fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) -> Value {
+    let mut seen = object.clone();
+    match object["kind"].as_str().unwrap_or_default() {
+        "CustomResourceDefinition" => {
+            seen["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]})
+        }
+        "Deployment" | "StatefulSet" => {
+            let replicas = object["spec"]["replicas"].as_u64().unwrap_or(1);
+            seen["status"] = json!({
+                "observedGeneration": object["metadata"]["generation"], "updatedReplicas": replicas, "readyReplicas": replicas
+            });
+        }
+        "Application" => {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let look = cluster.reconciled.iter().find(|((of, _), _)| of == name);
+            if let Some(((_, revision), at)) = look {
+                let health =
+                    health.iter().find(|(prefix, _)| name.starts_with(*prefix)).map_or("Healthy", |(_, word)| word);
+                seen["status"] = json!({
+                    "sync": {"status": "Synced", "revision": revision}, "health": {"status": health}, "reconciledAt": at,
+                    "operationState": {"phase": "Succeeded"},
+                    "resources": [{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]
+                });
+            }
+        }
+        _ => {}
+    }
+    seen
+}
+
+/// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
+/// the branch are there.
+fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path) {
+    let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
+        .iter()
+        .all(|name| cluster.store.contains("deployments", name));
+    if !runs || !cluster.store.contains("statefulsets", "argocd-application-controller") {
+        return;
+    }
+    let roots: Vec<Value> = cluster
+        .store
+        .of_plural("applications")
+        .filter(|app| app["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("root-")))
+        .cloned()
+        .collect();
+    for root in roots {
+        let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
+        let Some(commit) = git_exec::tip(repository, branch) else { continue };
+        let environment = branch.trim_start_matches("dev/").to_owned();
+        let secret =
+            cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
+        let Some(labels) = secret.map(|secret| secret["metadata"]["labels"].clone()) else { continue };
+        let root = root["metadata"]["name"].as_str().unwrap().to_owned();
+        let wanted = applications.iter().filter(|app| labels[format!("skip-{app}")] != "true");
+        let names: Vec<String> = wanted.map(|app| format!("{app}-{environment}")).chain([root.clone()]).collect();
+        for name in names {
+            let key = Key {
+                group: GROUP.into(),
+                plural: "applications".into(),
+                namespace: "argocd".into(),
+                name: name.clone(),
+            };
+            if name != root {
+                let project = format!("dev-{environment}");
+                let made = json!({"apiVersion": GROUP, "kind": "Application", "spec": {"project": project}});
+                cluster.store.patch(&key, &made);
+            }
+            cluster.reconciled.retain(|(of, revision), _| *of != name || *revision == commit);
+            cluster.reconciled.entry((name, commit.clone())).or_insert_with(|| jiff::Timestamp::now().to_string());
+        }
+    }
+}
