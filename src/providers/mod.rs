@@ -9,9 +9,9 @@ use std::fmt;
 pub enum ClusterState {
     Absent,
     Running,
-    /// All nodes are there and stopped.
-    Stopped,
-    /// Ours, but not whole: what is wrong with it.
+    /// All nodes are there, and at least one does not run: which, and why not.
+    Stopped(String),
+    /// Ours, but its creation was not finished: what is wrong with it.
     Partial(String),
     /// Not ours: what shows it. Never changed, never deleted.
     Foreign(String),
@@ -22,7 +22,7 @@ impl fmt::Display for ClusterState {
         match self {
             ClusterState::Absent => f.write_str("absent"),
             ClusterState::Running => f.write_str("running"),
-            ClusterState::Stopped => f.write_str("stopped"),
+            ClusterState::Stopped(why) => write!(f, "stopped: {why}"),
             ClusterState::Partial(why) => write!(f, "not whole: {why}"),
             ClusterState::Foreign(why) => write!(f, "not ours: {why}"),
         }

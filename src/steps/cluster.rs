@@ -46,6 +46,14 @@ pub async fn observe(cx: &Context) -> Result<ClusterState> {
     kind.observe(&cx.spec.name.cluster(), &Owner { environment: cx.spec.name.to_string(), id: cx.id.clone() }).await
 }
 
+/// Somebody else's cluster has the name that this environment's would have.
+pub fn not_ours(cx: &Context, why: &str) -> Error {
+    let cluster = cx.spec.name.cluster();
+    Error::preflight(format!("there is a cluster {cluster} already, and it is not this environment's: {why}"))
+        .hint("choose another name: k8tre dev up NAME")
+        .hint(format!("or, if nobody needs it: kind delete cluster --name {cluster}"))
+}
+
 #[async_trait]
 impl Step<Context> for Cluster {
     fn id(&self) -> StepId {
@@ -63,14 +71,8 @@ impl Step<Context> for Cluster {
     async fn observe(&self, cx: &Context) -> Result<State> {
         Ok(match observe(cx).await? {
             ClusterState::Absent => State::Absent,
-            ClusterState::Stopped => State::Drifted("its containers are stopped".into()),
-            ClusterState::Partial(why) => State::Drifted(why),
-            ClusterState::Foreign(why) => {
-                let cluster = cx.spec.name.cluster();
-                return Err(Error::preflight(format!("there is a cluster {cluster} already, and it is not this environment's: {why}"))
-                    .hint("choose another name: k8tre dev up NAME")
-                    .hint(format!("or, if nobody needs it: kind delete cluster --name {cluster}")));
-            }
+            ClusterState::Stopped(why) | ClusterState::Partial(why) => State::Drifted(why),
+            ClusterState::Foreign(why) => return Err(not_ours(cx, &why)),
             ClusterState::Running => match cx.kube().await? {
                 None => State::Drifted("its kubeconfig is lost".into()),
                 Some(kube) => match kube.ready().await {
@@ -90,7 +92,7 @@ impl Step<Context> for Cluster {
                 kind.write_kubeconfig(&cluster, &cx.kubeconfig()).await?;
                 kind.wait_until_ready(&cluster, READY_LIMIT).await?;
             }
-            ClusterState::Stopped => {
+            ClusterState::Stopped(_) => {
                 cx.detail(CLUSTER, "starting its containers");
                 let kind = kind_to_create(cx).await?;
                 kind.start(&cluster).await?;

@@ -56,7 +56,7 @@ async fn a_cluster_is_created_observed_and_deleted() {
     assert_eq!((owned.len(), owned[0].owner.environment.as_str()), (1, "alice"));
 
     s.kind.stop(CLUSTER).await.unwrap();
-    assert_eq!(s.state().await, ClusterState::Stopped);
+    assert!(matches!(s.state().await, ClusterState::Stopped(why) if why.ends_with("is stopped")));
     let address = s.kind.start(CLUSTER).await.unwrap();
     assert_eq!(address.as_deref(), Some("172.18.0.2"));
 
@@ -198,12 +198,15 @@ async fn a_cluster_of_the_same_name_from_another_creation_is_foreign() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_down_makes_the_cluster_partial() {
+async fn one_node_that_is_down_is_named_and_started_again() {
     let s = setup().await;
     s.docker.add_node(CLUSTER, "control-plane", Some("/k8tre/owner/alice/7"), "running", true);
-    s.docker.add_node(CLUSTER, "worker", Some("/k8tre/owner/alice/7"), "exited", true);
-    let ClusterState::Partial(why) = s.state().await else { panic!("not partial") };
-    assert!(why.contains("k8tre-alice-worker"), "{why}");
+    s.docker.add_node(CLUSTER, "worker", Some("/k8tre/owner/alice/7"), "paused", true);
+    let ClusterState::Stopped(why) = s.state().await else { panic!("not stopped") };
+    assert_eq!(why, "k8tre-alice-worker is paused");
+    // Docker does not start what is paused.
+    s.kind.start(CLUSTER).await.unwrap();
+    assert_eq!(s.state().await, ClusterState::Running);
 }
 
 #[tokio::test]

@@ -108,6 +108,11 @@ impl Docker {
         self.bounded(ACTION, &format!("start the container {name}"), call).await
     }
 
+    /// Lets a paused container go on.
+    pub async fn unpause_container(&self, name: &str) -> Result<()> {
+        self.bounded(ACTION, &format!("unpause the container {name}"), self.api.unpause_container(name)).await
+    }
+
     /// Stops it, with 10 s to do so by itself.
     pub async fn stop_container(&self, name: &str) -> Result<()> {
         let options = StopContainerOptionsBuilder::new().t(10).build();

@@ -64,11 +64,9 @@ impl Kind {
                 return Ok(ClusterState::Partial(format!("the creation of {} was not finished", node.container)));
             }
         }
-        let down: Vec<_> = nodes.ours.iter().filter(|node| node.state != ContainerState::Running).collect();
-        Ok(match down.first() {
+        Ok(match nodes.ours.iter().find(|node| node.state != ContainerState::Running) {
             None => ClusterState::Running,
-            Some(_) if down.len() == nodes.ours.len() => ClusterState::Stopped,
-            Some(node) => ClusterState::Partial(format!("{} is {}", node.container, node.state)),
+            Some(node) => ClusterState::Stopped(format!("{} is {}", node.container, node.state)),
         })
     }
 
@@ -196,12 +194,13 @@ impl Kind {
         Ok(())
     }
 
-    /// Starts stopped nodes and waits until the API server is ready. Tells the control plane's
+    /// Starts stopped and paused nodes and waits until the API server is ready. Tells the control plane's
     /// address, which Docker may have changed.
     pub async fn start(&self, cluster: &str) -> Result<Option<String>> {
         for node in nodes_of(&self.docker, cluster).await?.ours {
             match node.state {
                 ContainerState::Running => {}
+                ContainerState::Paused => self.docker.unpause_container(&node.container).await?,
                 _ => self.docker.start_container(&node.container).await?,
             }
         }

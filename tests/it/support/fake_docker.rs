@@ -150,9 +150,12 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
             let stat = base64::engine::general_purpose::STANDARD.encode(stat.to_string());
             Response::new(if there { 200 } else { 404 }, "").header("X-Docker-Container-Path-Stat", stat)
         }
-        ("POST", ["containers", name, action @ ("start" | "stop")]) => {
+        ("POST", ["containers", name, action @ ("start" | "stop" | "unpause")]) => {
             let Some(mut container) = load(root, name) else { return found(None) };
-            container["state"] = json!(if *action == "start" { "running" } else { "exited" });
+            if *action == "start" && container["state"] == "paused" {
+                return json_response(409, &json!({"message": "cannot start a paused container, try unpause instead"}));
+            }
+            container["state"] = json!(if *action == "stop" { "exited" } else { "running" });
             save(root, &container);
             Response::new(204, "")
         }
