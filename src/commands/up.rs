@@ -144,6 +144,9 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
         // The preflight says what is the matter with Docker, and what else is.
         Err(_) => ClusterState::Absent,
     };
+    if let ClusterState::Foreign(why) = &state {
+        return Err(cluster::not_ours(cx, why));
+    }
     if matches!(state, ClusterState::Absent | ClusterState::Partial(_)) {
         let plan = preflight::Plan {
             owner: spec.owner.clone(),
