@@ -69,6 +69,19 @@ pub async fn delete_owned(kube: &Kube, object: &Value, namespace: &str, id: &str
     }
 }
 
+/// Waits while an object is being deleted; one that is not stays. The engine bounds the wait.
+pub async fn await_deletion(kube: &Kube, object: &Value, namespace: &str, say: impl Fn(&str)) -> Result<()> {
+    let (of, name) = (Type::of(object)?, name_of(object)?);
+    while let Some(actual) = kube.get(&of, namespace, name).await? {
+        if !actual["metadata"]["deletionTimestamp"].is_string() {
+            return Ok(());
+        }
+        say(&format!("waiting until the old {} {name} is gone", of.kind()));
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(())
+}
+
 /// Where `actual` is not what `desired` asks for; fields that `desired` does not mention are free.
 pub fn difference(actual: &Value, desired: &Value) -> Option<String> {
     match (actual, desired) {

@@ -44,6 +44,8 @@ impl Step<Context> for Root {
         let kube = cx.require_kube().await?;
         let application = application(cx).await?;
         objects::refuse_foreign(&kube, &application, NAMESPACE, &cx.id).await?;
+        // What is applied to an Application that is being deleted goes with it.
+        objects::await_deletion(&kube, &application, NAMESPACE, |text| cx.detail(ROOT, text)).await?;
         kube.apply(&application, NAMESPACE).await.map(drop)
     }
 
