@@ -18,6 +18,7 @@ use crate::ports::docker::Docker;
 use crate::ports::git::Checkout;
 use crate::providers::kind::find_all_owned;
 use crate::report::SCHEMA;
+use crate::sample;
 use crate::settings::{self, Found};
 
 /// Docker's own limit is longer; a question about leftovers is not worth that wait.
@@ -78,10 +79,10 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     let recorded = journal::read(&app.dirs, name);
     let journal = match recorded {
         Ok(Some(journal)) => journal,
-        Ok(None) => rebuilt(name).await?,
+        Ok(None) => rebuilt(app, name).await?,
         Err(error) => {
             app.ui.warn(&format!("{error}; going by the owner marks instead"));
-            rebuilt(name).await?
+            rebuilt(app, name).await?
         }
     };
     let options = Options { keep_branch: args.keep_branch, offline: true, ..Options::default() };
@@ -143,20 +144,23 @@ fn plan(app: &App, journal: &Journal) -> Result<()> {
 }
 
 /// An environment whose journal is lost: what the marks on its containers and its branch still tell.
-async fn rebuilt(name: &EnvName) -> Result<Journal> {
+async fn rebuilt(app: &App, name: &EnvName) -> Result<Journal> {
     let docker = Docker::open().await?;
     let marked = find_all_owned(&docker).await?;
     let node = marked.iter().find(|node| node.owner.environment == name.as_str());
-    let checkout = std::env::current_dir().ok().and_then(|here| Checkout::open(&here).ok());
-    let branch = checkout.as_ref().and_then(|checkout| {
+    let sample = sample::default_folder(&app.dirs);
+    let here = std::env::current_dir().ok().and_then(|here| Some(Checkout::open(&here).ok()?.root().to_owned()));
+    let branch = [Some(sample.clone()), here].into_iter().flatten().find_map(|repo| {
+        let checkout = Checkout::open(&repo).ok()?;
         let tip = checkout.tip(&name.branch()).ok().flatten()?;
-        checkout.owner(tip).ok().flatten().filter(|owner| owner.name == *name)
+        let owner = checkout.owner(tip).ok().flatten().filter(|owner| owner.name == *name)?;
+        Some((owner.id, repo))
     });
-    let id = node.map(|node| node.owner.id.clone()).or(branch.map(|owner| owner.id)).ok_or_else(|| {
-        Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list")
-    })?;
-    let repo = checkout.map(|checkout| checkout.root().to_owned()).unwrap_or_default();
-    let found = Found { repo, sample: false, head: Some("main".into()), vendor: "kind".into() };
+    let id = node.map(|node| node.owner.id.clone()).or(branch.as_ref().map(|(id, _)| id.clone()));
+    let id = id.ok_or_else(|| Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"))?;
+    // Written before all else, so it may be there without the branch.
+    let repo = branch.map_or_else(|| sample.clone(), |(_, repo)| repo);
+    let found = Found { sample: repo == sample, repo, head: Some("main".into()), vendor: "kind".into() };
     let spec = settings::settle(name, &UpArgs::default(), None, &[], found)?;
     let record = journal::Record { intended: Timestamp::now(), done: None };
     let steps: BTreeMap<_, _> = crate::plan::steps(&spec)
