@@ -22,7 +22,7 @@ const FIND_LIMIT: Duration = Duration::from_secs(15);
 pub async fn password(app: &App, args: &NameArgs) -> Result<u8> {
     let name = select::existing_name(app, args)?;
     let kube = cluster(app, &name).await?;
-    let password = admin_password(&kube).await?;
+    let password = answer(&name, admin_password(&kube)).await?;
     match app.ui.is_json() {
         true => app.ui.json(&serde_json::json!({"username": "admin", "password": password}))?,
         false => app.ui.data(&password),
@@ -34,10 +34,7 @@ pub async fn run(app: &App, args: &OpenArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
     let kube = cluster(app, &name).await?;
     let pods: Api<Pod> = Api::namespaced(kube.client().clone(), NAMESPACE);
-    let pod = tokio::time::timeout(FIND_LIMIT, server_pod(&pods))
-        .await
-        .unwrap_or_else(|_| Err(Error::failed("the cluster does not answer")))
-        .hint(format!("k8tre dev status {name}"))?;
+    let pod = answer(&name, server_pod(&pods)).await?;
     let port = args.port.unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port))
         .await
@@ -69,6 +66,12 @@ async fn cluster(app: &App, name: &EnvName) -> Result<Kube> {
     select::journal_of(app, name)?;
     let kubeconfig = app.dirs.environment(name.as_str()).join("kubeconfig");
     Kube::open_for_streams(&kubeconfig, None).await.hint(format!("k8tre dev up {name}"))
+}
+
+/// A connection for streams has no limits of its own.
+async fn answer<T>(name: &EnvName, question: impl Future<Output = Result<T>>) -> Result<T> {
+    let answered = tokio::time::timeout(FIND_LIMIT, question).await;
+    answered.unwrap_or_else(|_| Err(Error::failed("the cluster does not answer"))).hint(format!("k8tre dev status {name}"))
 }
 
 async fn server_pod(pods: &Api<Pod>) -> Result<String> {
