@@ -20,7 +20,7 @@ pub use images::full_reference;
 pub use networks::Network;
 
 /// A question that Docker answers from memory.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(10);
 /// Starting, stopping and removing a container with its volumes.
 const ACTION: Duration = Duration::from_secs(60);
 
