@@ -1,6 +1,6 @@
 //! `up` is ended at real points, by Ctrl-C and by force: `down` leaves nothing, `up` goes on to healthy.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -28,17 +28,6 @@ impl Stage {
     fn up_until(&self, said: &str) -> Running {
         let mut running = self.world.start_up(&self.name, &["--sample", "--verbose"]);
         running.wait_for(&format!("… {said}"), POINT_LIMIT);
-        running
-    }
-
-    /// `up`, running, while kind is in the middle of its work: the node's container exists.
-    fn up_until_kind_creates(&self) -> Running {
-        let running = self.up_until("cluster");
-        let filter = format!("name=k8tre-{}-control-plane", self.name);
-        let deadline = Instant::now() + POINT_LIMIT;
-        while self.world.docker(&["ps", "--quiet", "--filter", &filter]).expect(0).stdout.is_empty() {
-            assert!(Instant::now() < deadline, "kind makes no container:\n{}", running.stderr());
-        }
         running
     }
 
@@ -73,7 +62,7 @@ impl Stage {
 fn ctrl_c_stops_cleanly_wherever_it_comes_and_down_leaves_nothing() {
     let stage = Stage::new();
 
-    let running = stage.up_until_kind_creates();
+    let running = stage.world.up_until_kind_creates(&stage.name);
     running.signal_group(Signal::INT);
     stage.interrupted(running);
     stage.goes("Ctrl-C while kind creates");
@@ -95,10 +84,10 @@ fn a_kill_while_kind_creates_is_survived_by_down_and_by_up() {
     stage.killed(stage.up_until("branch"));
     stage.goes("killed while the branch is written");
 
-    stage.killed(stage.up_until_kind_creates());
+    stage.killed(stage.world.up_until_kind_creates(&stage.name));
     stage.goes("killed while kind creates");
 
-    stage.killed(stage.up_until_kind_creates());
+    stage.killed(stage.world.up_until_kind_creates(&stage.name));
     stage.goes_on();
     stage.goes("killed while kind creates, then brought up");
 }

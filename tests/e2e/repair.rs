@@ -68,7 +68,7 @@ impl Patient<'_> {
         let up = self.world.up(self.name, &["-o", "json"]);
         assert_eq!(up.code, Some(0), "{damage}: {up}");
         let up = Up::of(&up);
-        let status = self.world.status(self.name);
+        let status = self.world.status_in_peace(self.name, &[]);
         assert_eq!(status.code, Some(0), "{damage}, and up had called it healthy: {status}");
         self.world.assert_deployed(self.name, &self.world.sample(), &up);
         up

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use judge::{STATUS_LIMIT, Up};
 pub use run::{Ran, Running};
@@ -147,6 +147,17 @@ impl World {
 
     pub fn start_program(&self, program: &str, args: &[&str]) -> Running {
         Running::start(self.command(program, args))
+    }
+
+    /// `up` of the sample, running, while kind is in the middle of its work: the node's container exists.
+    pub fn up_until_kind_creates(&self, name: &str) -> Running {
+        let running = self.start_up(name, &["--sample", "--verbose"]);
+        let filter = format!("name=k8tre-{name}-control-plane");
+        let deadline = Instant::now() + LIMIT;
+        while self.docker(&["ps", "--quiet", "--filter", &filter]).expect(0).stdout.is_empty() {
+            assert!(Instant::now() < deadline, "kind makes no container:\n{}", running.stderr());
+        }
+        running
     }
 
     /// kubectl against an environment's cluster.
