@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
-use crate::gitops::environment::env_kustomization;
+use crate::gitops::environment::env_on_base;
 use crate::gitops::overlay::{OverlaySpec, app_of, overlay, predict_overlay};
 use crate::gitops::predict::Prediction;
 use crate::gitops::preset::Preset;
@@ -83,19 +83,56 @@ fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<Preset>) -> Over
 /// developer changed is not removed behind their back.
 fn switched_off(spec: &Spec, tree: &dyn Tree) -> Result<Vec<String>> {
     let file = format!("/envs/{}/kustomization.yaml", spec.name.environment());
-    let ours = env_kustomization(&spec.base_environment);
+    let ours = env_on_base(&spec.base_environment);
     let mut remove = Vec::new();
     for path in tree.paths().iter().filter(|path| path.ends_with(&file)) {
         let app = app_of(path);
         if !spec.skip.contains(app) && (spec.only.is_empty() || spec.only.contains(app)) {
             continue;
         }
-        if tree.read(path)? != ours.as_bytes() {
-            let folder = path.trim_end_matches("/kustomization.yaml");
+        let folder = path.trim_end_matches("/kustomization.yaml");
+        let more = tree.paths().iter().any(|other| other != path && other.starts_with(&format!("{folder}/")));
+        if more || tree.read(path)? != ours.as_bytes() {
             return Err(Error::usage(format!("{app} is to be left out, but {folder} on {} holds changes of yours", spec.name.branch()))
                 .hint(format!("remove or rename that folder on {}, then try again", spec.name.branch())));
         }
-        remove.push(path.trim_end_matches("/kustomization.yaml").to_owned());
+        remove.push(folder.to_owned());
     }
     Ok(remove)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gitops::tree::MemoryTree;
+
+    fn spec(skip: &[&str]) -> Spec {
+        let args = crate::cli::UpArgs { skip: skip.iter().map(|app| (*app).to_owned()).collect(), ..Default::default() };
+        let found = crate::settings::Found { repo: "/tre".into(), sample: false, head: Some("main".into()), vendor: "kind".into() };
+        crate::settings::settle(&"alice".parse().unwrap(), &args, None, &[], found).unwrap()
+    }
+
+    /// The sample's branch as k8tre makes it, and what else is on it.
+    fn branch(more: &[(&str, &str)]) -> MemoryTree<'static> {
+        let base = crate::sample::files().into_iter().map(|(path, content)| (path.to_string_lossy().into_owned(), content.to_vec()));
+        let base: BTreeMap<String, Vec<u8>> = base.collect();
+        let tree = MemoryTree::new(base.clone());
+        let made = overlay(&Repository::read(&tree).unwrap(), &tree, &overlay_spec(&spec(&[]), "alice", None)).unwrap();
+        let made = made.files.into_iter().map(|(path, text)| (path, text.into_bytes()));
+        let more = more.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+        MemoryTree::new(base.into_iter().chain(made).chain(more))
+    }
+
+    #[test]
+    fn an_app_that_is_left_out_loses_the_folder_that_k8tre_made() {
+        assert_eq!(switched_off(&spec(&["portal"]), &branch(&[])).unwrap(), ["apps/portal/envs/dev-alice"]);
+        assert!(switched_off(&spec(&[]), &branch(&[])).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_the_developer_added_to_a_folder_is_not_removed_with_it() {
+        let added = branch(&[("apps/portal/envs/dev-alice/index.html", "mine")]);
+        let error = switched_off(&spec(&["portal"]), &added).unwrap_err();
+        assert!(error.to_string().contains("holds changes of yours"), "{error}");
+    }
 }

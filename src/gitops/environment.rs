@@ -125,6 +125,11 @@ pub fn env_kustomization(resource: &str) -> String {
     )
 }
 
+/// What a new env folder holds: the base's, as it is.
+pub fn env_on_base(base_env: &str) -> String {
+    env_kustomization(&format!("../{base_env}"))
+}
+
 /// An object as YAML.
 pub fn yaml(value: &Value) -> Result<String> {
     serde_saphyr::to_string(value).context("cannot write YAML")

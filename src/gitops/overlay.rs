@@ -248,7 +248,7 @@ fn env_folder(
         }
     }
     if super::kustomize::kustomization(tree, &base).is_some() {
-        files.insert(format!("{folder}/kustomization.yaml"), environment::env_kustomization(&format!("../{}", spec.base_env)));
+        files.insert(format!("{folder}/kustomization.yaml"), environment::env_on_base(&spec.base_env));
     }
     Ok(())
 }

@@ -175,7 +175,7 @@ pub(super) fn adapt(preset: &Preset, spec: &OverlaySpec, files: &mut BTreeMap<St
         } else if let Some(range) = &preset.address_range
             && folder.starts_with("agnostics/loadbalancer/k3s/")
         {
-            let base = environment::env_kustomization(&format!("../{}", spec.base_env));
+            let base = environment::env_on_base(&spec.base_env);
             files.insert(kustomization, format!("{base}{}", range_patch(range)));
         }
     }
