@@ -21,8 +21,8 @@ use crate::report::SCHEMA;
 use crate::sample;
 use crate::settings::{self, Found};
 
-/// Docker's own limit is longer; a question about leftovers is not worth that wait.
-const AUDIT_LIMIT: Duration = Duration::from_secs(30);
+/// Docker may be busy with the removal for a while; it is not waited for without end.
+const AUDIT_LIMIT: Duration = Duration::from_secs(90);
 
 pub async fn run(app: &App, args: &DownArgs) -> Result<u8> {
     let names = match args.all {

@@ -142,7 +142,8 @@ impl Docker {
     /// Whether a volume of this name exists: what an audit after a removal asks.
     pub async fn volume_exists(&self, name: &str) -> Result<bool> {
         let call = async { present(self.api.inspect_volume(name).await) };
-        Ok(self.ask(&format!("inspect the volume {name}"), call).await?.is_some())
+        // Docker answers when the removal of volumes that it is at has ended.
+        Ok(self.bounded(ACTION, &format!("inspect the volume {name}"), call).await?.is_some())
     }
 }
 
