@@ -40,6 +40,7 @@ fn two_environments_come_up_at_once_and_do_not_know_of_each_other() {
     world.assert_status_healthy(bob);
     world.assert_deployed(bob, &sample, &ups[1]);
 
-    world.k8tre(&["dev", "down", "--all", "--yes"]).expect(0);
+    // Not --all: on a machine that is shared it would take other people's environments, too.
+    world.down(bob);
     world.assert_nothing_left(&before, &[]);
 }

@@ -93,6 +93,11 @@ impl World {
         name
     }
 
+    /// Whether a text names something of this test.
+    fn is_named(&self, text: &str) -> bool {
+        self.names.borrow().iter().any(|name| text.contains(name))
+    }
+
     /// The flags that make k8tre use the lab's images; none where the real registries are reachable.
     pub fn lab_flags(&self) -> Vec<String> {
         let flag = |flag: &str, variable| {

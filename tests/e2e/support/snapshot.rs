@@ -62,7 +62,7 @@ fn docker(world: &World, facts: &mut BTreeMap<String, String>) {
         let columns: Vec<&str> = line.split('\t').collect();
         let [name, value, cluster, mounts] = columns[..] else { panic!("Docker lists four columns: {line}") };
         // Somebody else on this machine may make and remove clusters meanwhile, and their volumes with them.
-        if !cluster.is_empty() && !world.names.borrow().iter().any(|ours| cluster.contains(ours)) {
+        if !cluster.is_empty() && !world.is_named(cluster) {
             others.extend(mounts.split(',').map(str::to_owned));
         } else {
             facts.insert(format!("docker container {name}"), value.to_owned());
