@@ -10,7 +10,7 @@ use crate::audit::{self, Audit};
 use crate::cli::{DownArgs, UpArgs};
 use crate::commands::{App, select};
 use crate::context::{Context, Options, Record};
-use crate::engine::Engine;
+use crate::engine::{Engine, Ledger};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{self, Facts, Journal, Lock, Writer};
 use crate::names::EnvName;
@@ -20,6 +20,7 @@ use crate::providers::kind::find_all_owned;
 use crate::report::SCHEMA;
 use crate::sample;
 use crate::settings::{self, Found};
+use crate::steps;
 
 /// Docker may be busy with the removal for a while; it is not waited for without end.
 const AUDIT_LIMIT: Duration = Duration::from_secs(90);
@@ -92,6 +93,10 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     let lock = Lock::take(&app.dirs, name, "dev down")?;
     let writer = Arc::new(Writer::new(&lock, journal.clone()));
     let cx = Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options, app.ui.clone());
+    if cx.spec.sample {
+        // Whichever environment wrote it, the last one that uses it takes it along.
+        writer.intend(steps::SAMPLE)?;
+    }
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let before = audit::before(&cx).await;
