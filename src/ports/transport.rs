@@ -34,6 +34,8 @@ pub fn repository_path() -> String {
 /// What git is to run in place of ssh.
 pub fn ssh_command() -> Result<String> {
     let program = std::env::current_exe().context("cannot find k8tre's own program file")?;
+    // One that was replaced while it runs, as an upgrade does, is no longer at its path, but is still here.
+    let program = if program.exists() { program } else { PathBuf::from(format!("/proc/{}/exe", std::process::id())) };
     let program = program.to_str().ok_or_else(|| Error::failed("the path of k8tre's program file is not UTF-8"))?;
     // git hands this to a shell.
     Ok(format!("'{}' internal git-transport", program.replace('\'', r"'\''")))
