@@ -64,15 +64,21 @@ pub async fn run(app: &App, args: &DownArgs) -> Result<u8> {
     Ok(worst.unwrap_or(0))
 }
 
-/// Environments with a journal, and those that only their owner marks in Docker tell of.
+/// Environments that are recorded here. Others that owner marks in Docker tell of may be somebody
+/// else's: they are named, and removed only by name.
 async fn every_name(app: &App) -> Result<Vec<EnvName>> {
-    let mut names = journal::names(&app.dirs)?;
+    let names = journal::names(&app.dirs)?;
     if let Ok(docker) = Docker::open().await {
-        let marked = find_all_owned(&docker).await?;
-        names.extend(marked.iter().filter_map(|node| node.owner.environment.parse::<EnvName>().ok()));
+        let mut others: Vec<String> =
+            find_all_owned(&docker).await?.into_iter().map(|node| node.owner.environment).collect();
+        others.retain(|other| !names.iter().any(|name| name.as_str() == other));
+        others.sort();
+        others.dedup();
+        for other in others {
+            app.ui
+                .say(&format!("not recorded here, and left alone: {other}  (if it is yours: k8tre dev down {other})"));
+        }
     }
-    names.sort();
-    names.dedup();
     Ok(names)
 }
 
