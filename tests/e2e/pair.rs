@@ -22,7 +22,7 @@ fn two_environments_come_up_at_once_and_do_not_know_of_each_other() {
                 .filter_map(|secret| secret["metadata"]["labels"][key].as_str().map(str::to_owned))
                 .collect()
         };
-        assert_eq!(labels("developer"), [name.clone()], "one cluster Secret, with its developer");
+        assert_eq!(labels("developer"), std::slice::from_ref(name), "one cluster Secret, with its developer");
         assert_eq!(labels("environment"), [format!("dev-{name}")]);
         let sets = world.objects(name, "applicationsets.argoproj.io", &["-n", "argocd"]);
         assert!(!sets.is_empty() && sets.keys().all(|set| set.ends_with(name)), "{:?}", sets.keys());

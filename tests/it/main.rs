@@ -1,5 +1,8 @@
 //! Hermetic tests of what a user would see: one binary, no Docker, no cluster, no network but loopback.
 
+// The tests are the user: they start programs as a shell would.
+#![allow(clippy::disallowed_methods)]
+
 mod support;
 
 mod causes;
