@@ -11,7 +11,7 @@ use crate::argocd::NAMESPACE;
 use crate::context::{Context, IN_CLUSTER};
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::steps::{ARGOCD_CONFIG, CLUSTER, REGISTRATION, objects};
+use crate::steps::{ARGOCD_CONFIG, BRANCH, CLUSTER, REGISTRATION, objects};
 
 pub struct Registration;
 
@@ -42,7 +42,8 @@ impl Step<Context> for Registration {
     }
 
     fn needs(&self) -> &[StepId] {
-        &[ARGOCD_CONFIG]
+        // The labels follow from the repository, which the branch's step has seen.
+        &[ARGOCD_CONFIG, BRANCH]
     }
 
     fn inside(&self) -> Option<StepId> {

@@ -145,7 +145,7 @@ async fn docker_stopped_or_hanging() {
     let desk = Desk::new().await;
     desk.docker.change(|world| world.hang_on = Some(String::new()));
     let start = Instant::now();
-    refused(&desk, &["dev", "up", "alice", "--sample"], 5, &["within 5 s", "hint: "]).await;
+    refused(&desk, &["dev", "up", "alice", "--sample"], 5, &["within 10 s", "hint: "]).await;
     assert!(start.elapsed() < Duration::from_secs(25), "{:?}", start.elapsed());
 }
 

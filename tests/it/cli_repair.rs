@@ -57,7 +57,7 @@ async fn an_unhealthy_application_is_named_with_its_exit_code() {
     let up = desk.run(&["dev", "up", "alice", "--sample", "--timeout", "1s"]).await;
     up.code(3)
         .says("1 of 7 Applications are not healthy")
-        .says("portal-alice  Degraded")
+        .says("portal-alice Degraded <- ")
         .says("k8tre dev status alice");
     desk.run(&["dev", "up", "--no-wait"]).await.code(0).says("on its way");
     let status = desk.run(&["dev", "status"]).await;
