@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::journal;
 use crate::ports::fetch::Fetcher;
+use crate::ports::kube::{Kube, Type};
 use crate::ports::machine::Machine;
 use crate::preflight::ports::choose;
 use crate::providers::ClusterState;
@@ -104,8 +107,11 @@ impl Step<Context> for Cluster {
             ClusterState::Stopped(_) => {
                 cx.detail(CLUSTER, "starting its containers");
                 let kind = kind_to_create(cx).await?;
+                let since = Timestamp::now();
                 kind.start(&cluster).await?;
                 kind.write_kubeconfig(&cluster, &cx.kubeconfig()).await?;
+                cx.forget_kube();
+                await_news(&cx.require_kube().await?, since).await?;
             }
             _ => create(cx).await?,
         }
@@ -123,6 +129,31 @@ impl Step<Context> for Cluster {
         }
         Ok(())
     }
+}
+
+/// After a start the API server still shows what was true before the stop, until each node's kubelet
+/// has reported. What follows must not take that for the present.
+async fn await_news(kube: &Kube, since: Timestamp) -> Result<()> {
+    let reported = |node: &Value| {
+        let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.filter(|condition| condition["type"] == "Ready").any(|ready| {
+            let at = ready["lastHeartbeatTime"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+            ready["status"] == "True" && at.is_some_and(|at| at.as_second() >= since.as_second())
+        })
+    };
+    let news = async {
+        loop {
+            // An API server that has just started may still turn questions away.
+            let nodes = kube.list(&Type::new("v1", "Node"), "", "").await.unwrap_or_default();
+            if !nodes.is_empty() && nodes.iter().all(reported) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    tokio::time::timeout(READY_LIMIT, news).await.map_err(|_| {
+        Error::failed(format!("the nodes did not report within {} s of their start", READY_LIMIT.as_secs()))
+    })
 }
 
 async fn create(cx: &Context) -> Result<()> {

@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use backon::{ConstantBuilder, Retryable};
 use jiff::Timestamp;
 
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ports::git::{Checkout, Lease, PushTarget};
 use crate::ports::transport;
 use crate::steps::{BRANCH, CLUSTER, GIT_SERVER, PUBLISH, branch};
+
+/// How often a push is tried again, once a second, while the server's pod comes back.
+const ATTEMPTS: usize = 60;
 
 pub struct Publish;
 
@@ -52,7 +56,12 @@ impl Step<Context> for Publish {
         let checkout = Checkout::open(&cx.spec.repo)?;
         let branch = cx.spec.name.branch();
         let Some(tip) = checkout.tip(&branch)? else { return Ok(State::Absent) };
-        Ok(match checkout.remote_tip(&target(cx)?, &branch).await? {
+        let there = match checkout.remote_tip(&target(cx)?, &branch).await {
+            Ok(there) => there,
+            // Right after a restart the server's pod may look ready and not be; `apply` waits for it.
+            Err(error) => return Ok(State::Drifted(error.detail_text().unwrap_or(error.message()).to_owned())),
+        };
+        Ok(match there {
             None => State::Absent,
             Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
             Some(there) => {
@@ -67,7 +76,12 @@ impl Step<Context> for Publish {
         // Before the push, so that no look of Argo CD's at the new commit can seem too old.
         let now = Timestamp::now();
         // The server is this environment's alone: whatever it holds, the branch here is what counts.
-        checkout.push(&target(cx)?, &cx.spec.name.branch(), tip, Lease::Any).await?;
+        let (target, branch) = (target(cx)?, cx.spec.name.branch());
+        let retries = ConstantBuilder::default().with_delay(Duration::from_secs(1)).with_max_times(ATTEMPTS);
+        (|| checkout.push(&target, &branch, tip, Lease::Any))
+            .retry(retries)
+            .notify(|error: &Error, _| cx.detail(PUBLISH, &format!("again: {error}")))
+            .await?;
         cx.note(|facts| {
             if facts.published.as_deref() != Some(&tip.to_string()) || facts.published_at.is_none() {
                 facts.published_at = Some(now);

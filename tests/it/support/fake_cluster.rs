@@ -226,7 +226,11 @@ fn key(path: &str) -> Option<Key> {
 
 fn node(images: &Value) -> Value {
     let names = images.as_array().cloned().unwrap_or_default();
-    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "control-plane"}, "status": {"images": [{"names": names}]}})
+    let ready = json!({"type": "Ready", "status": "True", "lastHeartbeatTime": jiff::Timestamp::now().to_string()});
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "control-plane"},
+        "status": {"images": [{"names": names}], "conditions": [ready]}
+    })
 }
 
 fn pod(deployment: &Value) -> Value {
