@@ -74,34 +74,17 @@ pub struct Kube {
 impl Kube {
     /// A client for one context of a kubeconfig file; without a context, for the file's only one.
     pub async fn open(kubeconfig: &Path, context: Option<&str>) -> Result<Kube> {
-        let shown = kubeconfig.display();
-        let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read the kubeconfig {shown}"))?;
-        let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
-        let mut config = Config::from_custom_kubeconfig(file, &options)
-            .await
-            .with_context(|| format!("cannot use the kubeconfig {shown}"))?;
-        config.connect_timeout = Some(CONNECT_LIMIT);
+        let mut config = configured(kubeconfig, context).await?;
         config.read_timeout = Some(READ_LIMIT);
         config.reset_reader_on_write = true;
         // A retry on our side of every step; the client's own would hide how long a server is away.
         config.default_retry = false;
-        if config.cluster_url.host().is_some_and(is_loopback) {
-            config.proxy_url = None;
-        }
         Kube::new(config)
     }
 
     /// The same without limits on reading, for streams that last: exec, logs, port-forward.
     pub async fn open_for_streams(kubeconfig: &Path, context: Option<&str>) -> Result<Kube> {
-        let file = Kubeconfig::read_from(kubeconfig)
-            .with_context(|| format!("cannot read the kubeconfig {}", kubeconfig.display()))?;
-        let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
-        let mut config = Config::from_custom_kubeconfig(file, &options).await?;
-        config.connect_timeout = Some(CONNECT_LIMIT);
-        if config.cluster_url.host().is_some_and(is_loopback) {
-            config.proxy_url = None;
-        }
-        Kube::new(config)
+        Kube::new(configured(kubeconfig, context).await?)
     }
 
     fn new(config: Config) -> Result<Kube> {
@@ -254,6 +237,21 @@ fn typed(of: &Type, mut object: DynamicObject) -> Result<Value> {
         kind: of.resource.kind.clone(),
     });
     Ok(serde_json::to_value(object)?)
+}
+
+/// What every client of ours has: a bound on connecting, and no proxy to this very machine.
+async fn configured(kubeconfig: &Path, context: Option<&str>) -> Result<Config> {
+    let shown = kubeconfig.display();
+    let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("cannot read the kubeconfig {shown}"))?;
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+    let mut config = Config::from_custom_kubeconfig(file, &options)
+        .await
+        .with_context(|| format!("cannot use the kubeconfig {shown}"))?;
+    config.connect_timeout = Some(CONNECT_LIMIT);
+    if config.cluster_url.host().is_some_and(is_loopback) {
+        config.proxy_url = None;
+    }
+    Ok(config)
 }
 
 pub fn name_of(object: &Value) -> Result<&str> {

@@ -141,7 +141,6 @@ pub struct ArgoCdWorkloads {
     needs: Vec<StepId>,
     title: &'static str,
     pick: fn(&Install) -> &[Value],
-    wait: bool,
 }
 
 impl ArgoCdWorkloads {
@@ -151,7 +150,6 @@ impl ArgoCdWorkloads {
             needs: vec![ARGOCD_CONFIG, IMAGES],
             title: "Argo CD's controllers and repository server",
             pick: |install| &install.workloads,
-            wait: true,
         }
     }
 
@@ -163,7 +161,6 @@ impl ArgoCdWorkloads {
             needs: vec![ROOT],
             title: "Argo CD's API server and UI",
             pick: |install| &install.server,
-            wait: true,
         }
     }
 }
@@ -212,9 +209,6 @@ impl Step<Context> for ArgoCdWorkloads {
         let kube = cx.require_kube().await?;
         let workloads = (self.pick)(cx.install().await?);
         objects::apply_all(&kube, workloads, NAMESPACE).await?;
-        if !self.wait {
-            return Ok(());
-        }
         objects::await_rollout(&kube, workloads, NAMESPACE, |text| cx.detail(self.id, text)).await
     }
 
