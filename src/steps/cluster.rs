@@ -159,14 +159,6 @@ async fn await_news(kube: &Kube, since: Timestamp) -> Result<()> {
 async fn create(cx: &Context) -> Result<()> {
     let kind = kind_to_create(cx).await?;
     let network = NetworkOwnership::before_creation(kind.docker(), &claimed_networks(cx)).await?;
-    // A creation that was cut short may have made the network already: what this environment meant to
-    // make when there was none stays its own.
-    let network = match cx.facts().network {
-        Some(meant) if meant.ours && meant.name == network.name && (meant.id.is_none() || meant.id == network.id) => {
-            NetworkOwnership { ours: true, ..network }
-        }
-        _ => network,
-    };
     cx.note(|facts| facts.network = Some(network.clone()))?;
     let spec = kind_spec(cx).await?;
     let prepared = prepared_image(cx, &spec.image).await.map(|image| KindSpec { image, ..spec.clone() });
@@ -211,9 +203,10 @@ async fn prepared_image(cx: &Context, node_image: &str) -> Option<String> {
     })
 }
 
-/// Docker networks that other environments on this machine say a k8tre made.
-fn claimed_networks(cx: &Context) -> Vec<String> {
+/// What the environments on this machine say of Docker networks; also this one, whose creation may have
+/// been cut short.
+fn claimed_networks(cx: &Context) -> Vec<NetworkOwnership> {
     let names = journal::names(&cx.dirs).unwrap_or_default();
     let journals = names.iter().filter_map(|name| journal::read(&cx.dirs, name).ok().flatten());
-    journals.filter_map(|journal| journal.facts.network).filter(|n| n.ours).filter_map(|n| n.id).collect()
+    journals.filter_map(|journal| journal.facts.network).collect()
 }

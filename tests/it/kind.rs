@@ -257,8 +257,14 @@ async fn the_network_goes_with_the_last_cluster_and_only_if_it_is_ours() {
 
     let theirs = NetworkOwnership::before_creation(docker, &[]).await.unwrap();
     assert!(!theirs.remove(docker).await.unwrap(), "a network that was there before stays");
-    let inherited = NetworkOwnership::before_creation(docker, &["n1".into()]).await.unwrap();
+    let inherited = NetworkOwnership::before_creation(docker, std::slice::from_ref(&ours)).await.unwrap();
     assert!(inherited.ours);
+    let being_made = NetworkOwnership { id: None, ..ours.clone() };
+    let beside = NetworkOwnership::before_creation(docker, &[being_made]).await.unwrap();
+    assert!(beside.ours, "an environment that comes up at the same time may have made it a moment ago");
+    let other = NetworkOwnership { id: Some("n0".into()), ..ours.clone() };
+    let unclaimed = NetworkOwnership::before_creation(docker, &[theirs, other]).await.unwrap();
+    assert!(!unclaimed.ours);
 
     s.docker.add_node("someones", "control-plane", None, "exited", false);
     assert!(!ours.remove(docker).await.unwrap(), "a stopped node needs its network");

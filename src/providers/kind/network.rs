@@ -24,13 +24,17 @@ pub fn name() -> String {
 }
 
 impl NetworkOwnership {
-    /// To be asked before a cluster is created. `claimed` holds the IDs that other journals on this
-    /// machine call ours: the last environment to go removes what the first one made.
-    pub async fn before_creation(docker: &Docker, claimed: &[String]) -> Result<NetworkOwnership> {
+    /// To be asked before a cluster is created. `claims` are those of the journals on this machine: the last environment to go removes what the first one made.
+    pub async fn before_creation(docker: &Docker, claims: &[NetworkOwnership]) -> Result<NetworkOwnership> {
         let name = name();
         let id = docker.network(&name).await?.map(|network| network.id);
-        let ours = id.as_ref().is_none_or(|id| claimed.contains(id));
+        let ours = id.as_ref().is_none_or(|id| claims.iter().any(|claim| claim.covers(&name, id)));
         Ok(NetworkOwnership { name, id, ours })
+    }
+
+    /// A claim without an ID is that of an environment that found no network and is making it now.
+    fn covers(&self, name: &str, id: &str) -> bool {
+        self.ours && self.name == name && self.id.as_deref().is_none_or(|known| known == id)
     }
 
     /// The same claim, with the ID of the network that is there now.
