@@ -12,7 +12,9 @@ mod list;
 mod open;
 mod plan;
 mod preview;
+mod secrets;
 mod select;
+mod source;
 mod status;
 mod up;
 
@@ -79,6 +81,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Status(args) => status::run(&app, &args).await,
             Dev::List => list::run(&app).await,
             Dev::Password(args) => open::password(&app, &args).await,
+            Dev::Secrets(args) => secrets::run(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,
         },

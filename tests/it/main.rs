@@ -8,6 +8,7 @@ mod support;
 mod causes;
 mod cli_input;
 mod cli_repair;
+mod cli_repository;
 mod cli_whole;
 mod docker;
 mod engine;

@@ -32,6 +32,8 @@ struct World {
     applications: BTreeSet<String>,
     /// Health of those that are not healthy.
     health: BTreeMap<String, String>,
+    /// The repository behind every address that is not the cluster's own git server.
+    remote: Option<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -64,6 +66,29 @@ impl FakeClusters {
 
     pub fn health(&self, application: &str, health: &str) {
         self.world.lock().unwrap().health.insert(application.to_owned(), health.to_owned());
+    }
+
+    /// What Argo CD reads where an Application names another address than the cluster's own git server.
+    pub fn remote(&self, repository: PathBuf) {
+        self.world.lock().unwrap().remote = Some(repository);
+    }
+
+    /// An object of a cluster, as it is stored.
+    pub fn object(&self, cluster: &str, plural: &str, name: &str) -> Option<Value> {
+        let (birth, _) = self.node(cluster)?;
+        let world = self.world.lock().unwrap();
+        let found =
+            world.clusters.get(&birth)?.store.of_plural(plural).find(|object| object["metadata"]["name"] == name);
+        found.cloned()
+    }
+
+    /// Changes an object behind everybody's back.
+    pub fn change(&self, cluster: &str, plural: &str, name: &str, patch: &Value) {
+        let (birth, _) = self.node(cluster).unwrap();
+        let mut world = self.world.lock().unwrap();
+        let store = &mut world.clusters.get_mut(&birth).unwrap().store;
+        let key = store.all().map(|(key, _)| key.clone()).find(|key| key.plural == plural && key.name == name);
+        store.patch(&key.unwrap(), patch);
     }
 
     /// Resource versions of everything in a cluster.
@@ -117,10 +142,10 @@ impl FakeClusters {
         }
         let answer = {
             let mut world = self.world.lock().unwrap();
-            let World { clusters, applications, health } = &mut *world;
+            let World { clusters, applications, health, remote } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
-                deploy(cluster, applications, &self.repository(&birth));
+                deploy(cluster, applications, &self.repository(&birth), remote.as_deref());
             }
             respond(cluster, health, &images, rest, &request)
         };
@@ -154,6 +179,9 @@ fn respond(
 ) -> (u16, Value) {
     if path == "readyz" {
         return (200, json!("ok"));
+    }
+    if let Some(resources) = discovered(cluster, path) {
+        return (200, resources);
     }
     let Some(key) = key(path) else { return status(501, "the fake does not know this path") };
     let missing = || status(404, &format!("{} \"{}\" not found", key.plural, key.name));
@@ -202,6 +230,30 @@ fn respond(
         "DELETE" => missing(),
         _ => status(501, "the fake does not know this method"),
     }
+}
+
+/// What a group has: some that every cluster has, and those that were defined in it.
+fn discovered(cluster: &Cluster, path: &str) -> Option<Value> {
+    let (group, built_in): (&str, &[(&str, &str, bool)]) = match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", "v1"] => ("v1", &[("ConfigMap", "configmaps", true), ("Namespace", "namespaces", false)]),
+        ["apis", "apps", "v1"] => ("apps/v1", &[("Deployment", "deployments", true)]),
+        ["apis", "apiextensions.k8s.io", "v1"] => {
+            ("apiextensions.k8s.io/v1", &[("CustomResourceDefinition", "customresourcedefinitions", false)])
+        }
+        ["apis", _, _] => (path.trim_start_matches("apis/"), &[]),
+        _ => return None,
+    };
+    let resource = |kind: &str, plural: &str, namespaced: bool| json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "patch"]});
+    let mut resources: Vec<Value> =
+        built_in.iter().map(|(kind, plural, namespaced)| resource(kind, plural, *namespaced)).collect();
+    for definition in cluster.store.of_plural("customresourcedefinitions") {
+        let spec = &definition["spec"];
+        if spec["group"].as_str().is_some_and(|defined| group.starts_with(defined)) {
+            let word = |key: &str| spec["names"][key].as_str().unwrap();
+            resources.push(resource(word("kind"), word("plural"), spec["scope"] == "Namespaced"));
+        }
+    }
+    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}))
 }
 
 /// `api/v1/namespaces/NS/secrets/NAME`, `apis/G/V/plural`, …
@@ -275,7 +327,7 @@ fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) ->
 
 /// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
 /// the branch are there.
-fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path) {
+fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path, remote: Option<&Path>) {
     let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
         .iter()
         .all(|name| cluster.store.contains("deployments", name));
@@ -290,7 +342,10 @@ fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &P
         .collect();
     for root in roots {
         let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
-        let Some(commit) = git_exec::tip(repository, branch) else { continue };
+        let own = root["spec"]["source"]["repoURL"].as_str().is_some_and(|url| url.contains("k8tre-git"));
+        let Some(commit) = git_exec::tip(if own { repository } else { remote.unwrap_or(repository) }, branch) else {
+            continue;
+        };
         let environment = branch.trim_start_matches("dev/").to_owned();
         let secret =
             cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
