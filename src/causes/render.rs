@@ -14,6 +14,8 @@ fn explain(view: &View) -> Option<Cause> {
         .comparison_errors()
         .find(|message| pattern!(r"generate manifest|(?i)manifest generation|CMP processing").is_match(message))?;
     let message = message.replace("<path to cached source>/", "");
+    // A plugin works on a copy of the repository.
+    let message = pattern!(r"/tmp/_cmp_server/[0-9a-f-]{36}/").replace_all(&message, "");
     let source = &view.app["spec"]["source"];
     let path = source["path"].as_str().unwrap_or(".");
     let build = format!("kustomize build {}", quoted(path));

@@ -15,7 +15,7 @@ use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, State};
 use crate::error::{Error, Kind, Result};
 use crate::names::EnvName;
-use crate::ports::git::Checkout;
+use crate::ports::git::{Checkout, CommitId};
 use crate::report::{SCHEMA, age, table};
 use crate::steps::applications::{Judged, judge_all};
 use crate::steps::cluster;
@@ -193,7 +193,8 @@ fn application_report(judged: &Judged) -> ApplicationReport {
         name: judged.name.clone(),
         sync: text("/status/sync/status"),
         health: text("/status/health/status"),
-        revision: text("/status/sync/revision"),
+        // What was never compared has the branch's name there.
+        revision: text("/status/sync/revision").filter(|revision| revision.parse::<CommitId>().is_ok()),
         verdict: judged.verdict.clone(),
         cause: judged.cause.clone(),
         why: judged.why(CELL),
