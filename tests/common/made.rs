@@ -19,27 +19,50 @@ pub struct Made {
 /// By the name of the ApplicationSet.
 pub type All = BTreeMap<String, Made>;
 
-/// What is predicted for these ApplicationSets. Of a name that two of them make only one gets it, and which is
-/// chance: these names are given back apart.
-pub fn predicted<'a>(sets: impl IntoIterator<Item = &'a str>, prediction: &Prediction) -> (All, BTreeSet<String>) {
-    let mut all: All = sets.into_iter().map(|set| (set.to_owned(), Made::default())).collect();
-    for (set, made) in &mut all {
-        let named = |text: &str| text.split([' ', ':', ',', ';']).any(|word| word == set);
-        let errors = prediction.findings.iter().filter(|finding| finding.severity == Severity::Error);
-        made.error = errors.filter(|finding| finding.code != "name-clash").any(|finding| named(&finding.message));
+/// What is predicted for these ApplicationSets.
+pub struct Predicted {
+    pub all: All,
+    /// Names that two of them make: only one gets it, and which is chance.
+    pub clashing: BTreeSet<String>,
+    /// ApplicationSets of which k8tre says that they cannot be predicted.
+    pub open: BTreeSet<String>,
+}
+
+impl Predicted {
+    pub fn new<'a>(sets: impl IntoIterator<Item = &'a str>, prediction: &Prediction) -> Predicted {
+        let mut all: All = sets.into_iter().map(|set| (set.to_owned(), Made::default())).collect();
+        for (set, made) in &mut all {
+            let named = |text: &str| text.split([' ', ':', ',', ';']).any(|word| word == set);
+            let errors = prediction.findings.iter().filter(|finding| finding.severity == Severity::Error);
+            made.error = errors.filter(|finding| finding.code != "name-clash").any(|finding| named(&finding.message));
+        }
+        for application in &prediction.applications {
+            let made = all.entry(application.application_set.to_string()).or_default();
+            made.applications.insert(application.name.to_string(), of_prediction(application));
+        }
+        let names = prediction.applications.iter().map(|app| app.name.to_string());
+        let mut seen = BTreeSet::new();
+        let clashing = names.filter(|name| !seen.insert(name.clone())).collect();
+        let open = prediction.excluded.iter().filter(|set| set.unpredictable);
+        Predicted { clashing, open: open.map(|set| set.application_set.clone()).collect(), all }
     }
-    for application in &prediction.applications {
-        let made = all.entry(application.application_set.to_string()).or_default();
-        made.applications.insert(application.name.to_string(), of_prediction(application));
+
+    /// One entry for each ApplicationSet of which the controller made something else.
+    pub fn differences(&self, real: &All) -> Vec<String> {
+        let clashes = |made: &Made| made.applications.keys().any(|name| self.clashing.contains(name));
+        let losers = self.all.iter().filter(|(_, made)| clashes(made)).map(|(set, _)| set.clone()).collect();
+        let [real, predicted] = [real, &self.all].map(|all| without(all, &self.clashing, &losers));
+        let sets: BTreeSet<&String> = real.keys().chain(predicted.keys()).collect();
+        let differs = |set: &&String| real.get(*set) != predicted.get(*set) && !self.open.contains(*set);
+        let side = |all: &All, set: &str| all.get(set).map_or("nothing".into(), |made| json!(made).to_string());
+        let line =
+            |set: &String| format!("{set}\n  Argo CD:   {}\n  predicted: {}", side(&real, set), side(&predicted, set));
+        sets.into_iter().filter(differs).map(line).collect()
     }
-    let names = |app: &PredictedApplication| app.name.to_string();
-    let mut seen = BTreeSet::new();
-    let clashing = prediction.applications.iter().map(names).filter(|name| !seen.insert(name.clone())).collect();
-    (without(all, &clashing), clashing)
 }
 
 /// What the controller made of the ApplicationSets in a namespace: both as the API server lists them.
-pub fn real(sets: &[Value], applications: &[Value], clashing: &BTreeSet<String>) -> All {
+pub fn real(sets: &[Value], applications: &[Value]) -> All {
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let failed = |set: &Value| {
         let conditions = set["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -53,15 +76,15 @@ pub fn real(sets: &[Value], applications: &[Value], clashing: &BTreeSet<String>)
         let made = all.entry(owner.to_owned()).or_default();
         made.applications.insert(name(application), of_spec(&application["spec"]));
     }
-    without(all, clashing)
+    all
 }
 
-fn without(mut all: All, clashing: &BTreeSet<String>) -> All {
-    for made in all.values_mut() {
-        let before = made.applications.len();
+/// Without names that are left to chance, and without the error of whoever loses.
+fn without(all: &All, clashing: &BTreeSet<String>, losers: &BTreeSet<String>) -> All {
+    let mut all = all.clone();
+    for (set, made) in &mut all {
         made.applications.retain(|name, _| !clashing.contains(name));
-        // The loser of a clash says so, too.
-        made.error = made.error && made.applications.len() == before;
+        made.error = made.error && !losers.contains(set);
     }
     all
 }
@@ -104,13 +127,4 @@ fn cleaned(value: &Value) -> Value {
         Value::Array(items) => Value::Array(items.iter().map(cleaned).collect()),
         other => other.clone(),
     }
-}
-
-/// One line for each ApplicationSet in which the two differ.
-pub fn differences(real: &All, predicted: &All) -> Vec<String> {
-    let sets: BTreeSet<&String> = real.keys().chain(predicted.keys()).collect();
-    let differs = |set: &&String| real.get(*set) != predicted.get(*set);
-    let side = |all: &All, set: &str| all.get(set).map_or("nothing".into(), |made| json!(made).to_string());
-    let line = |set: &String| format!("{set}\n  Argo CD:   {}\n  predicted: {}", side(real, set), side(predicted, set));
-    sets.into_iter().filter(differs).map(line).collect()
 }

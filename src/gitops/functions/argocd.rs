@@ -2,11 +2,11 @@
 
 use gotmpl::Value;
 
-use super::{Registry, arity, fail, str, whole};
+use super::{Registry, UNPREDICTABLE, arity, fail, str, whole};
 use crate::gitops::{params, yaml};
 
 /// Each call gives another result, so an Application that uses one cannot be predicted.
-const UNPREDICTABLE: &[&str] = &[
+const CHANGING: &[&str] = &[
     "ago",
     "bcrypt",
     "buildCustomCert",
@@ -33,6 +33,33 @@ const UNPREDICTABLE: &[&str] = &[
     "uuidv4",
 ];
 
+/// Argo CD knows these, and k8tre does not: they are rare in ApplicationSets, and need much.
+const UNSUPPORTED: &[&str] = &[
+    "abbrev",
+    "abbrevboth",
+    "adler32sum",
+    "b32dec",
+    "b32enc",
+    "decryptAES",
+    "derivePassword",
+    "duration",
+    "durationRound",
+    "encryptAES",
+    "htmlDateInZone",
+    "mustDateModify",
+    "mustToDate",
+    "semver",
+    "semverCompare",
+    "sha1sum",
+    "toDate",
+    "tpl",
+    "unixEpoch",
+    "urlJoin",
+    "urlParse",
+    "wrap",
+    "wrapWith",
+];
+
 pub(super) fn register(functions: &mut Registry) {
     functions.text("normalize", |[name]| Ok(params::normalized(name).into()));
     functions.add("slugify", |arguments| {
@@ -50,8 +77,8 @@ pub(super) fn register(functions: &mut Registry) {
         Ok(text.map_err(|error| fail(error.to_string()))?.trim_end_matches('\n').into())
     });
     for name in ["fromYaml", "fromYamlArray", "fromJson"] {
-        functions.text(name, move |[text]| match yaml::document("text", text.as_bytes()) {
-            Ok(document) => Ok(params::value(&document.value)),
+        functions.text(name, move |[text]| match yaml::data("text", text.as_bytes()) {
+            Ok(data) => Ok(params::value(&data)),
             Err(error) => Err(fail(error.to_string())),
         });
     }
@@ -68,15 +95,24 @@ pub(super) fn register(functions: &mut Registry) {
         Ok(text.map_err(|error| fail(error.to_string()))?.into())
     });
     functions.text("fail", |[message]| Err(fail(message)));
-    for name in ["kindOf", "typeOf"] {
-        functions.add(name, |arguments| Ok(kind(&arity::<1>(arguments)?[0]).into()));
+    functions.add("kindOf", |arguments| Ok(kind(&arity::<1>(arguments)?[0]).into()));
+    functions.add("typeOf", |arguments| Ok(type_of(&arity::<1>(arguments)?[0]).into()));
+    for name in ["typeIs", "typeIsLike"] {
+        functions.add(name, |arguments| {
+            let [wanted, value] = arity(arguments)?;
+            Ok(Value::Bool(str(wanted)? == type_of(value)))
+        });
     }
     functions.add("kindIs", |arguments| {
         let [wanted, value] = arity(arguments)?;
         Ok(Value::Bool(str(wanted)? == kind(value)))
     });
-    for name in UNPREDICTABLE {
-        functions.add(name, |_| Err(fail("gives another result at each run, so that it cannot be predicted")));
+    functions.add("hello", |arguments| arity::<0>(arguments).map(|_| "Hello!".into()));
+    for name in CHANGING {
+        functions.add(name, |_| Err(fail(format!("gives another result at each run, so that it {UNPREDICTABLE}"))));
+    }
+    for name in UNSUPPORTED {
+        functions.add(name, |_| Err(fail(format!("k8tre does not know what it gives, so that it {UNPREDICTABLE}"))));
     }
 }
 
@@ -91,6 +127,15 @@ fn kind(value: &Value) -> &'static str {
         Value::List(_) => "slice",
         Value::Map(_) => "map",
         Value::Function(_) => "func",
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Nil => "<nil>",
+        Value::List(_) => "[]interface {}",
+        Value::Map(_) => "map[string]interface {}",
+        other => kind(other),
     }
 }
 
