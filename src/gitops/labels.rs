@@ -72,7 +72,8 @@ mod tests {
         for bad in ["-a", "a.", "a b", "a/b", "é", &"a".repeat(64)] {
             assert!(value_problem(bad).is_some(), "{bad}");
         }
-        for (name, good) in [("a.b-c", true), ("0", true), ("A", false), ("a_b", false), ("a-", false), ("a..b", false)] {
+        for (name, good) in [("a.b-c", true), ("0", true), ("A", false), ("a_b", false), ("a-", false), ("a..b", false)]
+        {
             assert_eq!(object_name_problem(name).is_none(), good, "{name}");
         }
         assert_eq!(key_problem("k8tre.io/skip-nginx"), None);

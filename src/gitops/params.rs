@@ -113,7 +113,9 @@ pub fn merged_typed(base: &Map, over: &Map, in_base: StringMaps, in_over: String
         return Err("both give values, and Argo CD fails to put those of a list or file into a generator's own".into());
     }
     if in_base.metadata && !in_over.metadata && metadata_clash() {
-        return Err("both give labels or annotations, and Argo CD fails to put those of a list or file into a cluster's".into());
+        return Err(
+            "both give labels or annotations, and Argo CD fails to put those of a list or file into a cluster's".into(),
+        );
     }
     Ok(merged(base, over))
 }

@@ -24,7 +24,8 @@ const MAPS: &[&str] = &[
     "/spec/syncPolicy/automated",
     "/spec/syncPolicy/retry",
 ];
-const LISTS: &[&str] = &["/metadata/finalizers", "/spec/sources", "/spec/syncPolicy/syncOptions", "/spec/ignoreDifferences", "/spec/info"];
+const LISTS: &[&str] =
+    &["/metadata/finalizers", "/spec/sources", "/spec/syncPolicy/syncOptions", "/spec/ignoreDifferences", "/spec/info"];
 
 /// Changes the Application. A patch that is empty changes nothing.
 pub fn apply(app: &mut Value, patch: Value) -> Result<(), String> {
@@ -35,7 +36,10 @@ pub fn apply(app: &mut Value, patch: Value) -> Result<(), String> {
     };
     let whole = Value::Object(patch);
     let wrong = |pointers: &[&'static str], fits: fn(&Value) -> bool| {
-        pointers.iter().find(|pointer| whole.pointer(pointer).is_some_and(|value| !value.is_null() && !fits(value))).copied()
+        pointers
+            .iter()
+            .find(|pointer| whole.pointer(pointer).is_some_and(|value| !value.is_null() && !fits(value)))
+            .copied()
     };
     if let Some(pointer) = wrong(MAPS, Value::is_object) {
         return Err(format!("templatePatch: {} is not a map", dotted(pointer)));

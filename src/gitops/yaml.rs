@@ -76,8 +76,8 @@ fn read<const TYPED_KEYS: bool>(file: &str, content: &[u8], options: serde_saphy
     let text = std::str::from_utf8(content).map_err(|_| {
         Error::failed(format!("{file} is not UTF-8 text")).hint(format!("convert it: iconv -t utf-8 {file}"))
     })?;
-    let documents: Vec<Spanned<Node<TYPED_KEYS>>> =
-        serde_saphyr::from_str_multiple_with_options(text, options).map_err(|error| {
+    let documents: Vec<Spanned<Node<TYPED_KEYS>>> = serde_saphyr::from_str_multiple_with_options(text, options)
+        .map_err(|error| {
             let place = error.location().map(|l| format!(":{}:{}", l.line(), l.column())).unwrap_or_default();
             Error::failed(format!("{file}{place}: this is not valid YAML")).detail(error.to_string())
         })?;

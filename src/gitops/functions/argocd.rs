@@ -74,7 +74,7 @@ pub(super) fn register(functions: &mut Registry) {
     });
     functions.add("toYaml", |arguments| {
         let text = serde_saphyr::to_string(&params::json(&arity::<1>(arguments)?[0]));
-        Ok(text.map_err(|error| fail(error.to_string()))?.trim_end_matches('\n').into())
+        Ok(quoted_as_go(text.map_err(|error| fail(error.to_string()))?.trim_end_matches('\n')).into())
     });
     for name in ["fromYaml", "fromYamlArray", "fromJson"] {
         functions.text(name, move |[text]| match yaml::data("text", text.as_bytes()) {
@@ -114,6 +114,20 @@ pub(super) fn register(functions: &mut Registry) {
     for name in UNSUPPORTED {
         functions.add(name, |_| Err(fail(format!("k8tre does not know what it gives, so that it {UNPREDICTABLE}"))));
     }
+}
+
+/// Go quotes with `"` what would be no text without quotes, and everything else with `'`.
+fn quoted_as_go(yaml: &str) -> String {
+    let line = |line: &str| -> Option<String> {
+        let (before, quoted) = line.strip_suffix('"')?.split_once('"')?;
+        let text = !before.is_empty() || line.starts_with('"');
+        let plain =
+            !quoted.contains(['\\', '"', '\'']) && (before.trim_end().ends_with([':', '-']) || before.is_empty());
+        let would_be_text = matches!(yaml::data("text", quoted.as_bytes()), Ok(serde_json::Value::String(_)) | Err(_))
+            || quoted.contains(": ");
+        (text && plain && would_be_text).then(|| format!("{before}'{quoted}'"))
+    };
+    yaml.split('\n').map(|text| line(text).unwrap_or_else(|| text.to_owned())).collect::<Vec<_>>().join("\n")
 }
 
 fn kind(value: &Value) -> &'static str {

@@ -55,7 +55,9 @@ fn fractions(functions: &mut Registry) {
     let mut fold = |name: &str, step: fn(f64, f64) -> f64| {
         functions.add(name, move |arguments| {
             let [first, rest @ ..] = arguments else { return Err(fail("takes numbers")) };
-            let total = rest.iter().try_fold(float(first)?, |total, number| Ok::<_, TemplateError>(step(total, float(number)?)))?;
+            let total = rest
+                .iter()
+                .try_fold(float(first)?, |total, number| Ok::<_, TemplateError>(step(total, float(number)?)))?;
             // As many digits as decimal numbers are sure of: 0.1 and 0.2 are 0.3.
             Ok(Value::Float(format!("{total:.14e}").parse().unwrap_or(total)))
         });
