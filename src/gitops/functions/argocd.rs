@@ -1,6 +1,10 @@
 //! Argo CD's own functions, conversions, and the functions whose result nobody can predict.
 
+use std::io::Write;
+
 use gotmpl::Value;
+use serde::Serialize;
+use serde_json::ser::Formatter;
 
 use super::{Registry, UNPREDICTABLE, arity, fail, str, whole};
 use crate::gitops::{params, yaml};
@@ -85,11 +89,11 @@ pub(super) fn register(functions: &mut Registry) {
     for name in ["toJson", "mustToJson"] {
         functions.add(name, |arguments| {
             // As Go writes JSON, fit for a page.
-            let text = params::json(&arity::<1>(arguments)?[0]).to_string();
+            let text = json_text(&arity::<1>(arguments)?[0])?;
             Ok(text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026").into())
         });
     }
-    functions.add("toRawJson", |arguments| Ok(params::json(&arity::<1>(arguments)?[0]).to_string().into()));
+    functions.add("toRawJson", |arguments| Ok(json_text(&arity::<1>(arguments)?[0])?.into()));
     functions.add("toPrettyJson", |arguments| {
         let text = serde_json::to_string_pretty(&params::json(&arity::<1>(arguments)?[0]));
         Ok(text.map_err(|error| fail(error.to_string()))?.into())
@@ -113,6 +117,25 @@ pub(super) fn register(functions: &mut Registry) {
     }
     for name in UNSUPPORTED {
         functions.add(name, |_| Err(fail(format!("k8tre does not know what it gives, so that it {UNPREDICTABLE}"))));
+    }
+}
+
+fn json_text(value: &Value) -> gotmpl::Result<String> {
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, GoNumbers);
+    params::json(value).serialize(&mut serializer).map_err(|error| fail(error.to_string()))?;
+    String::from_utf8(text).map_err(|error| fail(error.to_string()))
+}
+
+/// Go writes an exponent only below a millionth and from 1e21 on.
+struct GoNumbers;
+
+impl Formatter for GoNumbers {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> std::io::Result<()> {
+        match value.abs() {
+            size if size == 0.0 || (1e-6..1e21).contains(&size) => write!(writer, "{value}"),
+            size => writer.write_all(format!("{value:e}").replace('e', if size < 1.0 { "e" } else { "e+" }).as_bytes()),
+        }
     }
 }
 
