@@ -62,6 +62,11 @@ quickstart *args:
 bench runs="5":
     benches/compare.sh {{ runs }}
 
+# The preview of 10, 100 and 1,000 ApplicationSets: seconds and memory
+[group('bench')]
+scale:
+    cargo bench --bench scale
+
 # API documentation, with warnings as errors
 [group('docs')]
 docs:

@@ -24,6 +24,7 @@ mod reason;
 pub mod repository;
 pub mod selector;
 pub mod template;
+mod template_patch;
 mod templates;
 #[cfg(test)]
 mod testing;

@@ -8,7 +8,11 @@
 mod edit;
 mod interrupt;
 mod lifecycle;
+#[path = "../common/made.rs"]
+mod made;
+mod neighbours;
 mod pair;
+mod prediction;
 mod refusals;
 mod repair;
 mod repository;

@@ -3,6 +3,9 @@
 // The tests are the user: they start programs as a shell would.
 #![allow(clippy::disallowed_methods)]
 
+#[path = "../common/made.rs"]
+#[allow(dead_code)]
+mod made;
 mod support;
 
 mod causes;
@@ -14,6 +17,7 @@ mod docker;
 mod engine;
 mod faults;
 mod fetch;
+mod generators;
 mod git_branch;
 mod git_open;
 mod git_push;
