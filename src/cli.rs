@@ -93,8 +93,14 @@ pub enum Dev {
     Password(NameArgs),
     /// Print the path of the environment's kubeconfig, or merge it into yours.
     Kubeconfig(KubeconfigArgs),
-    /// Open Argo CD's UI through a connection that lasts until Ctrl-C.
+    /// Open Argo CD's UI or an Application in the browser; connections of its own last until Ctrl-C.
     Open(OpenArgs),
+    /// Start your shell, or a command, with KUBECONFIG and K8TRE_NAME set.
+    Shell(ShellArgs),
+    /// Draw the environment: cluster, Argo CD, branch, ApplicationSets, Applications and causes.
+    Graph(GraphArgs),
+    /// The last `up` as bars over time: what ran beside what, and where the time went.
+    Timings(NameArgs),
 }
 
 const UP_EXAMPLES: &str = "Examples:
@@ -276,12 +282,38 @@ pub struct KubeconfigArgs {
 pub struct OpenArgs {
     #[command(flatten)]
     pub name: NameArgs,
-    /// Local port [default: a free one].
+    /// Local port, where there is one connection to hold [default: a free one].
     #[arg(long)]
     pub port: Option<u16>,
-    /// Print the address only; open no browser.
+    /// Print the addresses only; open no browser.
     #[arg(long)]
     pub print: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ShellArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Run this instead of a shell.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct GraphArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// A tree for the terminal, or a picture for a document.
+    #[arg(long, value_enum, default_value = "tree")]
+    pub format: Drawing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Drawing {
+    Tree,
+    Mermaid,
+    Dot,
+    Svg,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -55,6 +55,18 @@ impl Ui {
         }
     }
 
+    /// Whether marks and lines can be drawn with more than ASCII.
+    pub fn is_unicode(&self) -> bool {
+        self.unicode
+    }
+
+    /// Columns that data has: the terminal's, or what `COLUMNS` says, or 80.
+    pub fn width(&self) -> usize {
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+        let told = || environment::var("COLUMNS").and_then(|columns| columns.parse().ok());
+        size.filter(|columns| *columns > 0).or_else(told).unwrap_or(80).min(400)
+    }
+
     pub fn is_json(&self) -> bool {
         self.format == Format::Json
     }

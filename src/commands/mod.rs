@@ -5,6 +5,7 @@ mod cache;
 mod completions;
 mod doctor;
 mod down;
+mod graph;
 mod internal;
 mod kubeconfig;
 mod lint;
@@ -13,7 +14,9 @@ mod open;
 mod plan;
 mod preview;
 mod select;
+mod shell;
 mod status;
+mod timings;
 mod up;
 
 use std::sync::Arc;
@@ -81,6 +84,9 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Password(args) => open::password(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,
+            Dev::Shell(args) => shell::run(&app, &args),
+            Dev::Graph(args) => graph::run(&app, &args).await,
+            Dev::Timings(args) => timings::run(&app, &args),
         },
         Command::Completions { .. } | Command::Man { .. } | Command::Internal(_) => Ok(0),
     }
