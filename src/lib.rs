@@ -18,6 +18,7 @@ pub mod plan;
 pub mod ports;
 pub mod preflight;
 pub mod providers;
+pub mod redact;
 pub mod report;
 pub mod sample;
 pub mod settings;

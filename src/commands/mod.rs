@@ -1,8 +1,10 @@
 //! One file a command. A command gathers, walks the steps through the engine, and reports; what it
 //! knows about clusters, git or Argo CD it asks of the steps.
 
+mod application;
 mod cache;
 mod completions;
+mod diagnose;
 mod doctor;
 mod down;
 mod graph;
@@ -10,6 +12,7 @@ mod internal;
 mod kubeconfig;
 mod lint;
 mod list;
+mod logs;
 mod open;
 mod plan;
 mod preview;
@@ -84,9 +87,11 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Password(args) => open::password(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,
+            Dev::Logs(args) => logs::run(&app, &args).await,
             Dev::Shell(args) => shell::run(&app, &args),
             Dev::Graph(args) => graph::run(&app, &args).await,
             Dev::Timings(args) => timings::run(&app, &args),
+            Dev::Diagnose(args) => diagnose::run(&app, &args).await,
         },
         Command::Completions { .. } | Command::Man { .. } | Command::Internal(_) => Ok(0),
     }

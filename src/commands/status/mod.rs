@@ -3,6 +3,7 @@
 
 pub mod gather;
 pub mod show;
+mod watch;
 
 use crate::cli::StatusArgs;
 use crate::commands::{App, select};
@@ -10,6 +11,9 @@ use crate::error::{Kind, Result};
 
 pub async fn run(app: &App, args: &StatusArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
+    if args.watch {
+        return watch::run(app, &name, args).await;
+    }
     let report = gather::look(app, &select::journal_of(app, &name)?, args.require_synced).await?;
     match app.ui.is_json() {
         true => app.ui.json(&report)?,
