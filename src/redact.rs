@@ -49,7 +49,7 @@ impl Redactor {
             .expect("a constant")
         });
         let text = self.known(text);
-        let text = KEY.replace_all(&text, "*** private key ***");
+        let text = KEY.replace_all(headless(&text), "*** private key ***");
         let text = HEADER.replace_all(&text, "${1}***");
         let text = SHAPED.replace_all(&text, HIDDEN);
         hide(&assigned(&text))
@@ -134,6 +134,16 @@ fn keys_only(object: &Map<String, Value>) -> Value {
         "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
         "keys": keys,
     })
+}
+
+/// A log may begin in the middle of a key: then that goes, with all before it.
+fn headless(text: &str) -> &str {
+    static END: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"-----(BEGIN|END) [A-Z0-9 ]*PRIVATE KEY-----").expect("a constant"));
+    match END.captures(text) {
+        Some(found) if &found[1] == "END" => &text[found.get(0).map_or(0, |whole| whole.end())..],
+        _ => text,
+    }
 }
 
 /// The text without the values that follow a secret's name, as in `NAME=value`, `"name": "value"` and
@@ -264,6 +274,7 @@ mod tests {
             ("secretName: oidc", "secretName: oidc"),
             ("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIx\n-----END RSA PRIVATE KEY-----\nb", "a\n*** private key ***\nb"),
             ("-----BEGIN PRIVATE KEY-----\ncut off", "*** private key ***"),
+            ("MIIx\n-----END PRIVATE KEY-----\nb", "\nb"),
         ] {
             assert_eq!(redactor.text(text), shown);
         }

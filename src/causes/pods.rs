@@ -19,7 +19,8 @@ const BETWEEN: [(&str, &str); 4] =
 pub async fn pods_of(kube: &Kube, app: &Value) -> Result<Vec<Value>> {
     let status = &app["status"];
     let placed = items(&status["resources"]).chain(items(&status["operationState"]["syncResult"]["resources"]));
-    let namespaces: BTreeSet<&str> = placed.filter_map(|one| one["namespace"].as_str()).collect();
+    let namespaces: BTreeSet<&str> =
+        placed.filter_map(|one| one["namespace"].as_str()).filter(|namespace| !namespace.is_empty()).collect();
     let all = |api_version: &'static str, kind: &'static str| {
         let of = Type::new(api_version, kind);
         let namespaces = &namespaces;

@@ -11,6 +11,7 @@ mod lifecycle;
 mod pair;
 mod refusals;
 mod repair;
+mod scale;
 mod smoke;
 mod status;
 mod support;

@@ -6,8 +6,10 @@
 mod support;
 
 mod causes;
+mod cli_diagnose;
 mod cli_input;
 mod cli_repair;
+mod cli_views;
 mod cli_whole;
 mod docker;
 mod engine;

@@ -159,6 +159,10 @@ async fn export(name: &EnvName, archive: &mut Archive) -> Result<()> {
     files.sort();
     for path in files.into_iter().take(FILES) {
         let name = path.strip_prefix(folder.path())?.display().to_string();
+        // The same logs as under pods/.
+        if name.contains("/containers/") {
+            continue;
+        }
         let text = tail(&path).with_context(|| format!("cannot read {name}"));
         if let Some(text) = archive.attempt(&format!("kind/{name}"), text) {
             archive.text(&format!("kind/{name}"), &text)?;
@@ -189,6 +193,10 @@ fn tail(path: &Path) -> Result<String> {
     file.seek(SeekFrom::Start(size.saturating_sub(READ)))?;
     let mut bytes = Vec::new();
     file.take(READ).read_to_end(&mut bytes)?;
+    // In what is no text nobody could find a secret.
+    if bytes.contains(&0) {
+        return Err(Error::failed("it is not text"));
+    }
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok(match size > READ {
         true => text.split_once('\n').map(|(_, rest)| rest.to_owned()).unwrap_or_default(),

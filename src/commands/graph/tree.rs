@@ -26,7 +26,7 @@ fn add(node: &Node, first: &str, rest: &str, width: usize, unicode: bool, lines:
     let text = match node.kind {
         "cause" => {
             let code = if node.note.is_empty() { String::new() } else { format!("  [{}]", node.note) };
-            let text = one_line(&node.name, room.saturating_sub(code.len()).max(20));
+            let text = root_first(&node.name, room.saturating_sub(code.len()).max(20));
             format!("{}{}", text.style(style), code.style(dim))
         }
         kind => {
@@ -45,6 +45,17 @@ fn add(node: &Node, first: &str, rest: &str, width: usize, unicode: bool, lines:
         let (mark, under) = if at + 1 == node.children.len() { (last, "   ") } else { (branch, line) };
         add(child, &format!("{rest}{mark}"), &format!("{rest}{under}"), width, unicode, lines);
     }
+}
+
+/// A chain of causes that is too long keeps its end, where the root is.
+fn root_first(chain: &str, room: usize) -> String {
+    let mut rest = chain;
+    let mut head = "";
+    while head.chars().count() + rest.chars().count() > room {
+        let Some((_, after)) = rest.split_once(" <- ") else { break };
+        (head, rest) = ("… <- ", after);
+    }
+    one_line(&format!("{head}{rest}"), room)
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 const NEW: Duration = Duration::from_secs(5);
 
 pub async fn run(app: &App, name: &EnvName, args: &StatusArgs) -> Result<u8> {
+    select::journal_of(app, name)?;
     let healthy = match app.ui.is_screen() && !app.ui.is_json() {
         true => live(app, name, args.require_synced).await?,
         false => blocks(app, name, args.require_synced).await?,
@@ -198,7 +199,7 @@ impl Table {
             String::new()
         };
         frame.push((String::new(), plain));
-        let footer = format!("{}  {healthy} of {all} Applications healthy{scroll}; q quits", self.at);
+        let footer = format!("{}  q quits  {healthy} of {all} Applications healthy{scroll}", self.at);
         frame.push((one_line(&footer, width), plain.dimmed()));
         frame.truncate(height);
         frame

@@ -32,6 +32,10 @@ struct World {
     applications: BTreeSet<String>,
     /// Health of those that are not healthy.
     health: BTreeMap<String, String>,
+    /// What they have deployed, where that matters.
+    resources: BTreeMap<String, Value>,
+    /// Logs by `pod/container`.
+    logs: BTreeMap<String, String>,
 }
 
 #[derive(Clone)]
@@ -64,6 +68,30 @@ impl FakeClusters {
 
     pub fn health(&self, application: &str, health: &str) {
         self.world.lock().unwrap().health.insert(application.to_owned(), health.to_owned());
+    }
+
+    /// What an Application has deployed.
+    pub fn deployed(&self, application: &str, resources: Value) {
+        self.world.lock().unwrap().resources.insert(application.to_owned(), resources);
+    }
+
+    /// What a container says.
+    pub fn log(&self, pod: &str, container: &str, text: &str) {
+        self.world.lock().unwrap().logs.insert(format!("{pod}/{container}"), text.to_owned());
+    }
+
+    /// Puts an object into a cluster behind everybody's back.
+    pub fn plant(&self, cluster: &str, plural: &str, object: &Value) {
+        let (birth, _) = self.node(cluster).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        let key = Key {
+            group: text(&object["apiVersion"]),
+            plural: plural.into(),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+        };
+        self.world.lock().unwrap().clusters.get_mut(&birth).unwrap().store.patch(&key, object);
     }
 
     /// Resource versions of everything in a cluster.
@@ -117,12 +145,15 @@ impl FakeClusters {
         }
         let answer = {
             let mut world = self.world.lock().unwrap();
-            let World { clusters, applications, health } = &mut *world;
+            let World { clusters, applications, health, resources, logs } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
                 deploy(cluster, applications, &self.repository(&birth));
             }
-            respond(cluster, health, &images, rest, &request)
+            match log_of(rest, &request) {
+                Some(container) => (200, json!(logs.get(&container).cloned().unwrap_or_default())),
+                None => respond(cluster, &Words { health, resources }, &images, rest, &request),
+            }
         };
         match pass {
             Pass::GoThenDrop => {}
@@ -145,13 +176,19 @@ fn status(code: u16, message: &str) -> (u16, Value) {
     (code, body)
 }
 
-fn respond(
-    cluster: &mut Cluster,
-    health: &BTreeMap<String, String>,
-    images: &Value,
-    path: &str,
-    request: &Request,
-) -> (u16, Value) {
+/// The container whose log is asked for.
+fn log_of(path: &str, request: &Request) -> Option<String> {
+    let pod = path.strip_suffix("/log")?.rsplit('/').next()?;
+    Some(format!("{pod}/{}", request.query("container")?))
+}
+
+/// What Applications say of themselves, by the beginning of their names.
+struct Words<'a> {
+    health: &'a BTreeMap<String, String>,
+    resources: &'a BTreeMap<String, Value>,
+}
+
+fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, request: &Request) -> (u16, Value) {
     if path == "readyz" {
         return (200, json!("ok"));
     }
@@ -161,12 +198,17 @@ fn respond(
         "GET" if key.name.is_empty() => {
             let mut items: Vec<Value> = match key.plural.as_str() {
                 "nodes" => vec![node(images)],
-                "pods" => cluster.store.of_plural("deployments").map(pod).collect(),
+                "pods" => {
+                    let of_argocd = cluster.store.of_plural("deployments").map(pod);
+                    let all = of_argocd.chain(cluster.store.of_plural("pods").cloned());
+                    all.filter(|pod| key.namespace.is_empty() || pod["metadata"]["namespace"] == *key.namespace)
+                        .collect()
+                }
                 _ => {
                     let here = cluster.store.all().filter(|(other, _)| {
                         other.plural == key.plural && (key.namespace.is_empty() || other.namespace == key.namespace)
                     });
-                    here.map(|(_, object)| seen(cluster, health, object)).collect()
+                    here.map(|(_, object)| seen(cluster, words, object)).collect()
                 }
             };
             for wanted in request.query("labelSelector").unwrap_or_default().split(',').filter(|text| !text.is_empty())
@@ -180,7 +222,7 @@ fn respond(
             )
         }
         "GET" => match cluster.store.get(&key) {
-            Some(object) => (200, seen(cluster, health, object)),
+            Some(object) => (200, seen(cluster, words, object)),
             None => missing(),
         },
         "PATCH" => {
@@ -243,7 +285,7 @@ fn pod(deployment: &Value) -> Value {
 }
 
 /// An object with the status that its controller would have given it by now.
-fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) -> Value {
+fn seen(cluster: &Cluster, words: &Words, object: &Value) -> Value {
     let mut seen = object.clone();
     match object["kind"].as_str().unwrap_or_default() {
         "CustomResourceDefinition" => {
@@ -259,12 +301,15 @@ fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) ->
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let look = cluster.reconciled.iter().find(|((of, _), _)| of == name);
             if let Some(((_, revision), at)) = look {
-                let health =
-                    health.iter().find(|(prefix, _)| name.starts_with(*prefix)).map_or("Healthy", |(_, word)| word);
+                let health = words.health.iter().find(|(prefix, _)| name.starts_with(*prefix));
+                let health = health.map_or("Healthy", |(_, word)| word);
+                let map =
+                    json!([{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]);
+                let resources = words.resources.iter().find(|(prefix, _)| name.starts_with(*prefix));
                 seen["status"] = json!({
                     "sync": {"status": "Synced", "revision": revision}, "health": {"status": health}, "reconciledAt": at,
                     "operationState": {"phase": "Succeeded"},
-                    "resources": [{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]
+                    "resources": resources.map_or(map, |(_, resources)| resources.clone())
                 });
             }
         }
