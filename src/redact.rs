@@ -35,7 +35,7 @@ impl Redactor {
 
     pub fn text(&self, text: &str) -> String {
         static KEY: LazyLock<Regex> = LazyLock::new(|| {
-            Regex::new(r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)")
+            Regex::new(r"(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)")
                 .expect("a constant")
         });
         static HEADER: LazyLock<Regex> = LazyLock::new(|| {
@@ -110,10 +110,10 @@ impl Redactor {
 
     /// A text, which may be a document.
     fn string(&self, text: &str) -> String {
-        if text.starts_with('{') || text.starts_with('[') {
-            if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
-                return self.json(&inner).to_string();
-            }
+        if text.starts_with(['{', '['])
+            && let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text)
+        {
+            return self.json(&inner).to_string();
         }
         self.text(text)
     }
@@ -139,7 +139,7 @@ fn keys_only(object: &Map<String, Value>) -> Value {
 /// A log may begin in the middle of a key: then that goes, with all before it.
 fn headless(text: &str) -> &str {
     static END: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"-----(BEGIN|END) [A-Z0-9 ]*PRIVATE KEY-----").expect("a constant"));
+        LazyLock::new(|| Regex::new(r"-----(BEGIN|END) [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----").expect("a constant"));
     match END.captures(text) {
         Some(found) if &found[1] == "END" => &text[found.get(0).map_or(0, |whole| whole.end())..],
         _ => text,

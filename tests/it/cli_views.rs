@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::cli_whole::UP;
 use super::support::desk::{Desk, Ended, SAMPLE};
@@ -184,4 +185,43 @@ async fn what_cannot_be_opened_is_said_before_anything_is_held() {
         urls.len() == 2 && urls[0] != urls[1] && urls.iter().all(|url| url.starts_with("http://127.0.0.1:")),
         "{urls:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_held_open_survives_a_restarted_pod() {
+    let desk = with_environment().await;
+    desk.clusters.deployed("portal", json!([{"kind": "Service", "name": "portal", "namespace": "web"}]));
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "portal", "namespace": "web"},
+        "spec": {"selector": {"app": "portal"}, "ports": [{"name": "http", "port": 80, "targetPort": "page"}]},
+    });
+    desk.clusters.plant(CLUSTER, "services", &service);
+    let with_label = |name: &str| {
+        let mut pod = pod(name, &["web"]);
+        pod["metadata"]["labels"] = json!({"app": "portal"});
+        pod["spec"] = json!({"containers": [{"name": "web", "ports": [{"name": "page", "containerPort": 8123}]}]});
+        pod
+    };
+    desk.clusters.plant(CLUSTER, "pods", &with_label("portal-0"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let held = desk.start(&["dev", "open", "portal", "--print", "--port", &port.to_string()]);
+    assert!(held.says(|line| line.contains("Ctrl-C")).await);
+    assert!(page(port).await.ends_with("portal-0:8123"));
+    desk.clusters.lose(CLUSTER, "pods", "portal-0");
+    let waiting = tokio::spawn(page(port));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    desk.clusters.plant(CLUSTER, "pods", &with_label("portal-1"));
+    assert!(waiting.await.unwrap().ends_with("portal-1:8123"));
+    held.signal(Signal::INT);
+    held.ended().await.code(0);
+}
+
+/// What a browser gets.
+async fn page(port: u16) -> String {
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut text = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_string(&mut text)).await;
+    read.expect("an answer in time").unwrap();
+    text
 }

@@ -158,7 +158,7 @@ mod tests {
             "rules": [{"host": "web.test", "http": {"paths": [{"path": "/hub"}]}}, {"host": "*.test"}],
         }});
         let url = |published: &[HostPort]| {
-            hosts(&[ingress.clone()], published).into_iter().map(|host| host.url).collect::<Vec<_>>()
+            hosts(std::slice::from_ref(&ingress), published).into_iter().map(|host| host.url).collect::<Vec<_>>()
         };
         assert_eq!(url(&[host_port(80, 80)]), ["http://web.test/hub"]);
         assert_eq!(url(&[host_port(80, 8080)]), ["http://web.test:8080/hub"]);

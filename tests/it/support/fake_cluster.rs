@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use super::gate::{Gate, Pass};
 use super::git_exec;
 use super::http::{self, Request, Response};
+use super::pod_port;
 use super::store::{Key, Store};
 
 const GROUP: &str = "argoproj.io/v1alpha1";
@@ -142,6 +143,9 @@ impl FakeClusters {
         }
         if exec {
             return git_exec::serve(stream, &request, &self.repository(&birth), pass, &self.gate).await;
+        }
+        if rest.ends_with("/portforward") {
+            return pod_port::serve(stream, &request).await;
         }
         let answer = {
             let mut world = self.world.lock().unwrap();
