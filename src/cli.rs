@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::names::EnvName;
+use crate::settings::SourceKind;
+use crate::spec::SecretsMode;
 use crate::ui::Format;
 
 /// Developer environments of K8TRE: a cluster, an Argo CD and a branch, from one command.
@@ -91,6 +93,8 @@ pub enum Dev {
     Preview(PreviewArgs),
     /// Print Argo CD's first admin password.
     Password(NameArgs),
+    /// The secrets that the repository lists: their keys, and their values when asked for.
+    Secrets(SecretsArgs),
     /// Print the path of the environment's kubeconfig, or merge it into yours.
     Kubeconfig(KubeconfigArgs),
     /// Open Argo CD's UI or an Application in the browser; connections of its own last until Ctrl-C.
@@ -180,6 +184,19 @@ pub struct UpArgs {
     #[arg(long, value_name = "APP", value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
     pub only: Vec<String>,
 
+    /// Where Argo CD reads your branch [default: cluster, a git server in it].
+    #[arg(long, value_enum, value_name = "WHERE", env = "K8TRE_SOURCE", help_heading = "Branch")]
+    pub source: Option<SourceKind>,
+    /// The git remote for `--source remote` [default: origin].
+    #[arg(long, value_name = "REMOTE", env = "K8TRE_REMOTE", help_heading = "Branch")]
+    pub remote: Option<String>,
+    /// Address of that remote as Argo CD reads it [default: the remote's own, as https].
+    #[arg(long, value_name = "URL", env = "K8TRE_REPO_URL", help_heading = "Branch")]
+    pub repo_url: Option<String>,
+    /// Carry your branch over to where the base is now, if the base went on.
+    #[arg(long, help_heading = "Branch")]
+    pub rebase: bool,
+
     /// Image of the cluster's nodes [default: one that k8tre is tested with].
     #[arg(long, value_name = "IMAGE", env = "K8TRE_NODE_IMAGE", help_heading = "Cluster")]
     pub node_image: Option<String>,
@@ -205,6 +222,10 @@ pub struct UpArgs {
     /// Install the notifications controller too.
     #[arg(long, help_heading = "Argo CD")]
     pub with_notifications: bool,
+
+    /// What happens to secrets of the repository's list that are there already [default: merge-keys].
+    #[arg(long, value_enum, value_name = "MODE", help_heading = "This run")]
+    pub secrets: Option<SecretsMode>,
 
     #[command(flatten)]
     pub run: RunArgs,
@@ -285,6 +306,15 @@ pub struct StatusArgs {
     /// Keep looking: a live table in a terminal, elsewhere a new block, or JSON document, at each change.
     #[arg(long)]
     pub watch: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SecretsArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Print the values of one secret, or of one of its keys; without a name, of all.
+    #[arg(long, value_name = "SECRET[/KEY]", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub reveal: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]

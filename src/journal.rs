@@ -18,6 +18,7 @@ use crate::engine::{Ledger, StepId};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 use crate::ports::dirs::{Dirs, create_private_dir, write_private};
+use crate::ports::git::CommitId;
 use crate::providers::kind::NetworkOwnership;
 use crate::spec::Spec;
 
@@ -57,6 +58,17 @@ pub struct Facts {
     pub network: Option<NetworkOwnership>,
     /// How the last `up` that changed something spent its time, in seconds.
     pub timings: Vec<Timing>,
+}
+
+impl Facts {
+    /// A commit is where Argo CD reads it, since then.
+    pub fn publish(&mut self, commit: CommitId, since: Timestamp) {
+        let commit = commit.to_string();
+        if self.published.as_ref() != Some(&commit) || self.published_at.is_none() {
+            self.published_at = Some(since);
+        }
+        self.published = Some(commit);
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

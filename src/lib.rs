@@ -17,6 +17,7 @@ pub mod overlay;
 pub mod plan;
 pub mod ports;
 pub mod preflight;
+pub mod prerequisites;
 pub mod providers;
 pub mod redact;
 pub mod report;

@@ -6,14 +6,16 @@ use serde_json::Value;
 
 use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
+use crate::gitops::ci_secrets::{self, CiSecrets};
+use crate::gitops::finding::Finding;
 use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
 use crate::gitops::tree::{MemoryTree, Tree};
 use crate::ports::git::{Checkout, CommitId};
+use crate::sample;
 use crate::spec::Spec;
-use crate::{sample, steps::git_server};
 
 pub struct EnvironmentOverlay {
     /// Where a new branch starts.
@@ -27,6 +29,8 @@ pub struct EnvironmentOverlay {
     /// What Argo CD will make of the branch.
     pub prediction: Prediction,
     pub preset: Option<Preset>,
+    /// The secrets that the branch lists.
+    pub secrets: Option<CiSecrets>,
 }
 
 impl EnvironmentOverlay {
@@ -59,6 +63,7 @@ impl EnvironmentOverlay {
             labels: wanted.labels()?,
             prediction,
             preset: wanted.preset,
+            secrets: spec.secrets.as_ref().and_then(|secrets| listed(&tree, &secrets.file).transpose()).transpose()?,
         })
     }
 
@@ -73,6 +78,17 @@ pub fn check_sample(spec: &Spec, cluster_name: &str) -> Result<()> {
     let files = sample::files().into_iter();
     let tree = MemoryTree::new(files.map(|(path, content)| (path.to_string_lossy().into_owned(), content)));
     check(&build(spec, cluster_name, None, &tree)?.prediction, spec)
+}
+
+/// The list of secrets; `None` where the branch has none.
+fn listed(tree: &dyn Tree, file: &str) -> Result<Option<CiSecrets>> {
+    if !tree.contains(file) {
+        return Ok(None);
+    }
+    ci_secrets::read(file, &tree.read(file)?).map(Some).map_err(|finding| {
+        let Finding { file, line, message, fix, .. } = *finding;
+        Error::usage(format!("{file}:{line}: {message}")).hint(fix)
+    })
 }
 
 fn check(prediction: &Prediction, spec: &Spec) -> Result<()> {
@@ -108,7 +124,7 @@ fn build(spec: &Spec, cluster_name: &str, address_range: Option<String>, tree: &
 fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> OverlaySpec {
     OverlaySpec {
         base_env: spec.base_environment.clone(),
-        repo_url: git_server::url(),
+        repo_url: spec.source.url(),
         revision: spec.name.branch(),
         server: IN_CLUSTER.into(),
         cluster: cluster_name.into(),
@@ -170,6 +186,7 @@ mod tests {
             sample: false,
             head: Some("main".into()),
             vendor: "kind".into(),
+            lists_secrets: false,
         };
         crate::settings::settle(&"alice".parse().unwrap(), &args, None, &[], found).unwrap()
     }

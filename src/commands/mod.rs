@@ -16,8 +16,10 @@ mod logs;
 mod open;
 mod plan;
 mod preview;
+mod secrets;
 mod select;
 mod shell;
+mod source;
 mod status;
 mod timings;
 mod up;
@@ -85,6 +87,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Status(args) => status::run(&app, &args).await,
             Dev::List => list::run(&app).await,
             Dev::Password(args) => open::password(&app, &args).await,
+            Dev::Secrets(args) => secrets::run(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,
             Dev::Logs(args) => logs::run(&app, &args).await,

@@ -5,6 +5,7 @@
 
 pub mod appset;
 mod blocks;
+pub mod ci_secrets;
 mod environment;
 pub mod finding;
 mod functions;
@@ -30,4 +31,4 @@ pub mod tree;
 pub mod url;
 pub mod vendor;
 pub mod world;
-mod yaml;
+pub mod yaml;

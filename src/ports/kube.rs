@@ -51,6 +51,10 @@ impl Type {
     pub fn kind(&self) -> &str {
         &self.resource.kind
     }
+
+    pub fn is_namespaced(&self) -> bool {
+        self.namespaced
+    }
 }
 
 /// Kinds without a namespace among those that k8tre handles by name. Anything else that it meets
@@ -139,17 +143,36 @@ impl Kube {
 
     /// Server-side apply of one object, whose namespace is the given one unless it names its own.
     pub async fn apply(&self, object: &Value, namespace: &str) -> Result<Value> {
-        let of = Type::of(object)?;
+        self.apply_as(&Type::of(object)?, object, namespace).await
+    }
+
+    /// The same for an object whose type had to be asked for.
+    pub async fn apply_as(&self, of: &Type, object: &Value, namespace: &str) -> Result<Value> {
         let name = name_of(object)?;
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
         let params = PatchParams::apply(MANAGER).force();
         let applied = self
-            .api(&of, namespace)
+            .api(of, namespace)
             .patch(name, &params, &Patch::Apply(object))
             .await
             .map_err(|e| self.explain(e))
             .with_context(|| format!("cannot apply {} {name}", of.kind()))?;
         Ok(serde_json::to_value(applied)?)
+    }
+
+    /// The type of an object of any kind, as the server knows it; `None` when it does not.
+    pub async fn discover(&self, object: &Value) -> Result<Option<Type>> {
+        let of = Type::of(object)?;
+        let resource = &of.resource;
+        let kind = GroupVersionKind::gvk(&resource.group, &resource.version, &resource.kind);
+        match kube::discovery::pinned_kind(&self.client, &kind).await {
+            Ok((resource, found)) => {
+                Ok(Some(Type { resource, namespaced: found.scope == kube::discovery::Scope::Namespaced }))
+            }
+            Err(kube::Error::Discovery(_)) => Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(e) => Err(self.explain(e)).with_context(|| format!("cannot ask for the kind {}", of.kind())),
+        }
     }
 
     pub async fn get(&self, of: &Type, namespace: &str, name: &str) -> Result<Option<Value>> {

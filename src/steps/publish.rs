@@ -82,12 +82,7 @@ impl Step<Context> for Publish {
             .retry(retries)
             .notify(|error: &Error, _| cx.detail(PUBLISH, &format!("again: {error}")))
             .await?;
-        cx.note(|facts| {
-            if facts.published.as_deref() != Some(&tip.to_string()) || facts.published_at.is_none() {
-                facts.published_at = Some(now);
-            }
-            facts.published = Some(tip.to_string());
-        })
+        cx.note(|facts| facts.publish(tip, now))
     }
 
     async fn undo(&self, _cx: &Context) -> Result<()> {

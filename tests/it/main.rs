@@ -9,6 +9,7 @@ mod causes;
 mod cli_diagnose;
 mod cli_input;
 mod cli_repair;
+mod cli_repository;
 mod cli_views;
 mod cli_whole;
 mod docker;

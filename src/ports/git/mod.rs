@@ -27,10 +27,10 @@ pub use checkout::{AheadBehind, Checkout, DirtySummary, Identity};
 pub use commit::Owner;
 pub use create::{CreatedAs, create_repository};
 pub use delete::Removal;
-pub use publish::{Lease, Pushed};
+pub use publish::{Lease, Pushed, Remains};
 pub use rebase::Rebased;
 pub use redact::redacted;
-pub use remote::PushTarget;
+pub use remote::{PushTarget, Readable};
 pub use run::check_version;
 pub use tree::CommitTree;
 

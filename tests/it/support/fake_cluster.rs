@@ -37,6 +37,8 @@ struct World {
     resources: BTreeMap<String, Value>,
     /// Logs by `pod/container`.
     logs: BTreeMap<String, String>,
+    /// The repository behind every address that is not the cluster's own git server.
+    remote: Option<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -95,6 +97,29 @@ impl FakeClusters {
         self.world.lock().unwrap().clusters.get_mut(&birth).unwrap().store.patch(&key, object);
     }
 
+    /// What Argo CD reads where an Application names another address than the cluster's own git server.
+    pub fn remote(&self, repository: PathBuf) {
+        self.world.lock().unwrap().remote = Some(repository);
+    }
+
+    /// An object of a cluster, as it is stored.
+    pub fn object(&self, cluster: &str, plural: &str, name: &str) -> Option<Value> {
+        let (birth, _) = self.node(cluster)?;
+        let world = self.world.lock().unwrap();
+        let found =
+            world.clusters.get(&birth)?.store.of_plural(plural).find(|object| object["metadata"]["name"] == name);
+        found.cloned()
+    }
+
+    /// Changes an object behind everybody's back.
+    pub fn change(&self, cluster: &str, plural: &str, name: &str, patch: &Value) {
+        let (birth, _) = self.node(cluster).unwrap();
+        let mut world = self.world.lock().unwrap();
+        let store = &mut world.clusters.get_mut(&birth).unwrap().store;
+        let key = store.all().map(|(key, _)| key.clone()).find(|key| key.plural == plural && key.name == name);
+        store.patch(&key.unwrap(), patch);
+    }
+
     /// Resource versions of everything in a cluster.
     pub fn versions(&self, cluster: &str) -> BTreeMap<String, String> {
         let Some((birth, _)) = self.node(cluster) else { return BTreeMap::new() };
@@ -149,10 +174,10 @@ impl FakeClusters {
         }
         let answer = {
             let mut world = self.world.lock().unwrap();
-            let World { clusters, applications, health, resources, logs } = &mut *world;
+            let World { clusters, applications, health, resources, logs, remote } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
-                deploy(cluster, applications, &self.repository(&birth));
+                deploy(cluster, applications, &self.repository(&birth), remote.as_deref());
             }
             match log_of(rest, &request) {
                 Some(container) => (200, json!(logs.get(&container).cloned().unwrap_or_default())),
@@ -195,6 +220,9 @@ struct Words<'a> {
 fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, request: &Request) -> (u16, Value) {
     if path == "readyz" {
         return (200, json!("ok"));
+    }
+    if let Some(resources) = discovered(cluster, path) {
+        return (200, resources);
     }
     let Some(key) = key(path) else { return status(501, "the fake does not know this path") };
     let missing = || status(404, &format!("{} \"{}\" not found", key.plural, key.name));
@@ -248,6 +276,30 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
         "DELETE" => missing(),
         _ => status(501, "the fake does not know this method"),
     }
+}
+
+/// What a group has: some that every cluster has, and those that were defined in it.
+fn discovered(cluster: &Cluster, path: &str) -> Option<Value> {
+    let (group, built_in): (&str, &[(&str, &str, bool)]) = match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", "v1"] => ("v1", &[("ConfigMap", "configmaps", true), ("Namespace", "namespaces", false)]),
+        ["apis", "apps", "v1"] => ("apps/v1", &[("Deployment", "deployments", true)]),
+        ["apis", "apiextensions.k8s.io", "v1"] => {
+            ("apiextensions.k8s.io/v1", &[("CustomResourceDefinition", "customresourcedefinitions", false)])
+        }
+        ["apis", _, _] => (path.trim_start_matches("apis/"), &[]),
+        _ => return None,
+    };
+    let resource = |kind: &str, plural: &str, namespaced: bool| json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "patch"]});
+    let mut resources: Vec<Value> =
+        built_in.iter().map(|(kind, plural, namespaced)| resource(kind, plural, *namespaced)).collect();
+    for definition in cluster.store.of_plural("customresourcedefinitions") {
+        let spec = &definition["spec"];
+        if spec["group"].as_str().is_some_and(|defined| group.starts_with(defined)) {
+            let word = |key: &str| spec["names"][key].as_str().unwrap();
+            resources.push(resource(word("kind"), word("plural"), spec["scope"] == "Namespaced"));
+        }
+    }
+    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}))
 }
 
 /// `api/v1/namespaces/NS/secrets/NAME`, `apis/G/V/plural`, …
@@ -324,7 +376,7 @@ fn seen(cluster: &Cluster, words: &Words, object: &Value) -> Value {
 
 /// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
 /// the branch are there.
-fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path) {
+fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path, remote: Option<&Path>) {
     let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
         .iter()
         .all(|name| cluster.store.contains("deployments", name));
@@ -339,7 +391,10 @@ fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &P
         .collect();
     for root in roots {
         let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
-        let Some(commit) = git_exec::tip(repository, branch) else { continue };
+        let own = root["spec"]["source"]["repoURL"].as_str().is_some_and(|url| url.contains("k8tre-git"));
+        let Some(commit) = git_exec::tip(if own { repository } else { remote.unwrap_or(repository) }, branch) else {
+            continue;
+        };
         let environment = branch.trim_start_matches("dev/").to_owned();
         let secret =
             cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
