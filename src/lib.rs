@@ -19,6 +19,7 @@ pub mod ports;
 pub mod preflight;
 pub mod prerequisites;
 pub mod providers;
+pub mod redact;
 pub mod report;
 pub mod sample;
 pub mod settings;

@@ -1,21 +1,27 @@
 //! One file a command. A command gathers, walks the steps through the engine, and reports; what it
 //! knows about clusters, git or Argo CD it asks of the steps.
 
+mod application;
 mod cache;
 mod completions;
+mod diagnose;
 mod doctor;
 mod down;
+mod graph;
 mod internal;
 mod kubeconfig;
 mod lint;
 mod list;
+mod logs;
 mod open;
 mod plan;
 mod preview;
 mod secrets;
 mod select;
+mod shell;
 mod source;
 mod status;
+mod timings;
 mod up;
 
 use std::sync::Arc;
@@ -84,6 +90,11 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Secrets(args) => secrets::run(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,
+            Dev::Logs(args) => logs::run(&app, &args).await,
+            Dev::Shell(args) => shell::run(&app, &args),
+            Dev::Graph(args) => graph::run(&app, &args).await,
+            Dev::Timings(args) => timings::run(&app, &args),
+            Dev::Diagnose(args) => diagnose::run(&app, &args).await,
         },
         Command::Completions { .. } | Command::Man { .. } | Command::Internal(_) => Ok(0),
     }

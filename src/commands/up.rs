@@ -325,7 +325,7 @@ async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<
     app.ui.say("");
     let lines = [
         ("see it", format!("k8tre dev status {name}")),
-        ("Argo CD's UI", format!("k8tre dev open {name}     (user admin, password: k8tre dev password {name})")),
+        ("Argo CD's UI", format!("k8tre dev open --name {name}     (user admin, password: k8tre dev password {name})")),
         ("kubectl", format!("export KUBECONFIG=\"$(k8tre dev kubeconfig {name})\"")),
         ("edit", format!("commit on {} in {}, then: k8tre dev up {name}", name.branch(), cx.spec.repo.display())),
         ("remove it", format!("k8tre dev down {name}")),

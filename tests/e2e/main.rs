@@ -16,6 +16,7 @@ mod prediction;
 mod refusals;
 mod repair;
 mod repository;
+mod scale;
 mod smoke;
 mod status;
 mod support;

@@ -9,9 +9,11 @@ mod made;
 mod support;
 
 mod causes;
+mod cli_diagnose;
 mod cli_input;
 mod cli_repair;
 mod cli_repository;
+mod cli_views;
 mod cli_whole;
 mod docker;
 mod engine;

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use super::gate::{Gate, Pass};
 use super::git_exec;
 use super::http::{self, Request, Response};
+use super::pod_port;
 use super::store::{Key, Store};
 
 const GROUP: &str = "argoproj.io/v1alpha1";
@@ -32,6 +33,10 @@ struct World {
     applications: BTreeSet<String>,
     /// Health of those that are not healthy.
     health: BTreeMap<String, String>,
+    /// What they have deployed, where that matters.
+    resources: BTreeMap<String, Value>,
+    /// Logs by `pod/container`.
+    logs: BTreeMap<String, String>,
     /// The repository behind every address that is not the cluster's own git server.
     remote: Option<PathBuf>,
 }
@@ -66,6 +71,30 @@ impl FakeClusters {
 
     pub fn health(&self, application: &str, health: &str) {
         self.world.lock().unwrap().health.insert(application.to_owned(), health.to_owned());
+    }
+
+    /// What an Application has deployed.
+    pub fn deployed(&self, application: &str, resources: Value) {
+        self.world.lock().unwrap().resources.insert(application.to_owned(), resources);
+    }
+
+    /// What a container says.
+    pub fn log(&self, pod: &str, container: &str, text: &str) {
+        self.world.lock().unwrap().logs.insert(format!("{pod}/{container}"), text.to_owned());
+    }
+
+    /// Puts an object into a cluster behind everybody's back.
+    pub fn plant(&self, cluster: &str, plural: &str, object: &Value) {
+        let (birth, _) = self.node(cluster).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        let key = Key {
+            group: text(&object["apiVersion"]),
+            plural: plural.into(),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+        };
+        self.world.lock().unwrap().clusters.get_mut(&birth).unwrap().store.patch(&key, object);
     }
 
     /// What Argo CD reads where an Application names another address than the cluster's own git server.
@@ -140,14 +169,20 @@ impl FakeClusters {
         if exec {
             return git_exec::serve(stream, &request, &self.repository(&birth), pass, &self.gate).await;
         }
+        if rest.ends_with("/portforward") {
+            return pod_port::serve(stream, &request).await;
+        }
         let answer = {
             let mut world = self.world.lock().unwrap();
-            let World { clusters, applications, health, remote } = &mut *world;
+            let World { clusters, applications, health, resources, logs, remote } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
                 deploy(cluster, applications, &self.repository(&birth), remote.as_deref());
             }
-            respond(cluster, health, &images, rest, &request)
+            match log_of(rest, &request) {
+                Some(container) => (200, json!(logs.get(&container).cloned().unwrap_or_default())),
+                None => respond(cluster, &Words { health, resources }, &images, rest, &request),
+            }
         };
         match pass {
             Pass::GoThenDrop => {}
@@ -170,13 +205,19 @@ fn status(code: u16, message: &str) -> (u16, Value) {
     (code, body)
 }
 
-fn respond(
-    cluster: &mut Cluster,
-    health: &BTreeMap<String, String>,
-    images: &Value,
-    path: &str,
-    request: &Request,
-) -> (u16, Value) {
+/// The container whose log is asked for.
+fn log_of(path: &str, request: &Request) -> Option<String> {
+    let pod = path.strip_suffix("/log")?.rsplit('/').next()?;
+    Some(format!("{pod}/{}", request.query("container")?))
+}
+
+/// What Applications say of themselves, by the beginning of their names.
+struct Words<'a> {
+    health: &'a BTreeMap<String, String>,
+    resources: &'a BTreeMap<String, Value>,
+}
+
+fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, request: &Request) -> (u16, Value) {
     if path == "readyz" {
         return (200, json!("ok"));
     }
@@ -189,12 +230,17 @@ fn respond(
         "GET" if key.name.is_empty() => {
             let mut items: Vec<Value> = match key.plural.as_str() {
                 "nodes" => vec![node(images)],
-                "pods" => cluster.store.of_plural("deployments").map(pod).collect(),
+                "pods" => {
+                    let of_argocd = cluster.store.of_plural("deployments").map(pod);
+                    let all = of_argocd.chain(cluster.store.of_plural("pods").cloned());
+                    all.filter(|pod| key.namespace.is_empty() || pod["metadata"]["namespace"] == *key.namespace)
+                        .collect()
+                }
                 _ => {
                     let here = cluster.store.all().filter(|(other, _)| {
                         other.plural == key.plural && (key.namespace.is_empty() || other.namespace == key.namespace)
                     });
-                    here.map(|(_, object)| seen(cluster, health, object)).collect()
+                    here.map(|(_, object)| seen(cluster, words, object)).collect()
                 }
             };
             for wanted in request.query("labelSelector").unwrap_or_default().split(',').filter(|text| !text.is_empty())
@@ -208,7 +254,7 @@ fn respond(
             )
         }
         "GET" => match cluster.store.get(&key) {
-            Some(object) => (200, seen(cluster, health, object)),
+            Some(object) => (200, seen(cluster, words, object)),
             None => missing(),
         },
         "PATCH" => {
@@ -295,7 +341,7 @@ fn pod(deployment: &Value) -> Value {
 }
 
 /// An object with the status that its controller would have given it by now.
-fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) -> Value {
+fn seen(cluster: &Cluster, words: &Words, object: &Value) -> Value {
     let mut seen = object.clone();
     match object["kind"].as_str().unwrap_or_default() {
         "CustomResourceDefinition" => {
@@ -311,12 +357,15 @@ fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) ->
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let look = cluster.reconciled.iter().find(|((of, _), _)| of == name);
             if let Some(((_, revision), at)) = look {
-                let health =
-                    health.iter().find(|(prefix, _)| name.starts_with(*prefix)).map_or("Healthy", |(_, word)| word);
+                let health = words.health.iter().find(|(prefix, _)| name.starts_with(*prefix));
+                let health = health.map_or("Healthy", |(_, word)| word);
+                let map =
+                    json!([{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]);
+                let resources = words.resources.iter().find(|(prefix, _)| name.starts_with(*prefix));
                 seen["status"] = json!({
                     "sync": {"status": "Synced", "revision": revision}, "health": {"status": health}, "reconciledAt": at,
                     "operationState": {"phase": "Succeeded"},
-                    "resources": [{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]
+                    "resources": resources.map_or(map, |(_, resources)| resources.clone())
                 });
             }
         }
