@@ -91,6 +91,10 @@ pub enum Dev {
     Plan(UpArgs),
     /// Offline: which Applications the ApplicationSets would make here, and why not the others.
     Preview(PreviewArgs),
+    /// Stop the cluster's containers; all it holds stays, and its memory is free.
+    Pause(NameArgs),
+    /// Start a paused environment and wait until it is healthy again.
+    Resume(ResumeArgs),
     /// Print Argo CD's first admin password.
     Password(NameArgs),
     /// The secrets that the repository lists: their keys, and their values when asked for.
@@ -306,6 +310,18 @@ pub struct StatusArgs {
     /// Keep looking: a live table in a terminal, elsewhere a new block, or JSON document, at each change.
     #[arg(long)]
     pub watch: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ResumeArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// How long to wait for healthy Applications, as 90s or 10m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, env = "K8TRE_TIMEOUT")]
+    pub timeout: Duration,
+    /// Return as soon as the cluster runs and the Applications are on their way.
+    #[arg(long)]
+    pub no_wait: bool,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -14,6 +14,7 @@ mod lint;
 mod list;
 mod logs;
 mod open;
+mod pause;
 mod plan;
 mod preview;
 mod secrets;
@@ -87,6 +88,8 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Status(args) => status::run(&app, &args).await,
             Dev::List => list::run(&app).await,
             Dev::Password(args) => open::password(&app, &args).await,
+            Dev::Pause(args) => pause::pause(&app, &args).await,
+            Dev::Resume(args) => pause::resume(&app, &args).await,
             Dev::Secrets(args) => secrets::run(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,

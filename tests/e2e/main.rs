@@ -12,6 +12,7 @@ mod lifecycle;
 mod made;
 mod neighbours;
 mod pair;
+mod pause;
 mod prediction;
 mod refusals;
 mod repair;

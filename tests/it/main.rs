@@ -11,6 +11,7 @@ mod support;
 mod causes;
 mod cli_diagnose;
 mod cli_input;
+mod cli_pause;
 mod cli_repair;
 mod cli_repository;
 mod cli_views;

@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::names::EnvName;
 use crate::ports::git::{Checkout, CommitId};
-use crate::report::SCHEMA;
+use crate::providers::ClusterState;
+use crate::report::{SCHEMA, age};
 use crate::steps::applications::{Judged, judge_all, state_of};
 use crate::steps::explain::explain_all;
 use crate::steps::{APPLICATIONS, cluster};
@@ -145,6 +146,10 @@ async fn predicted(cx: &Context) -> BTreeMap<String, String> {
 
 async fn cluster_report(cx: &Context) -> ClusterReport {
     let state = match tokio::time::timeout(LIMIT, cluster::observe(cx)).await {
+        Ok(Ok(state @ ClusterState::Stopped(_))) => match cx.facts().paused_at {
+            Some(since) => format!("paused for {}; go on with it: k8tre dev resume {}", age(since), cx.spec.name),
+            None => state.to_string(),
+        },
         Ok(Ok(state)) => state.to_string(),
         Ok(Err(error)) => format!("unknown: {}", error.message()),
         Err(_) => "unknown: Docker does not answer".to_owned(),
