@@ -4,7 +4,6 @@
 #![allow(clippy::disallowed_methods)]
 
 #[path = "../common/made.rs"]
-#[allow(dead_code)]
 mod made;
 mod support;
 
