@@ -199,7 +199,7 @@ impl Table {
             String::new()
         };
         frame.push((String::new(), plain));
-        let footer = format!("{}  q quits  {healthy} of {all} Applications healthy{scroll}", self.at);
+        let footer = format!("{}; q quits; {healthy} of {all} Applications healthy{scroll}", self.at);
         frame.push((one_line(&footer, width), plain.dimmed()));
         frame.truncate(height);
         frame
