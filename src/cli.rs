@@ -1,5 +1,7 @@
 //! The command line: types only. What a flag does is written where it is used.
 
+mod views;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +11,9 @@ use crate::names::EnvName;
 use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 use crate::ui::Format;
+pub use views::{
+    DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
+};
 
 /// Developer environments of K8TRE: a cluster, an Argo CD and a branch, from one command.
 #[derive(Debug, Parser)]
@@ -135,20 +140,6 @@ pub struct NameArgs {
 impl NameArgs {
     pub fn get(&self) -> Option<&EnvName> {
         self.environment.as_ref().or(self.name.as_ref())
-    }
-}
-
-/// The environment as a flag alone, where the command line's words name something else.
-#[derive(Debug, Clone, Default, Args)]
-pub struct NameFlag {
-    /// Name of the environment; without it, the only one there is.
-    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
-    pub name: Option<EnvName>,
-}
-
-impl NameFlag {
-    pub fn args(&self) -> NameArgs {
-        NameArgs { environment: None, name: self.name.clone() }
     }
 }
 
@@ -301,18 +292,6 @@ pub struct DownArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct StatusArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// Count an Application that differs from git as unhealthy.
-    #[arg(long)]
-    pub require_synced: bool,
-    /// Keep looking: a live table in a terminal, elsewhere a new block, or JSON document, at each change.
-    #[arg(long)]
-    pub watch: bool,
-}
-
-#[derive(Debug, Clone, Args)]
 pub struct ResumeArgs {
     #[command(flatten)]
     pub name: NameArgs,
@@ -331,89 +310,6 @@ pub struct SecretsArgs {
     /// Print the values of one secret, or of one of its keys; without a name, of all.
     #[arg(long, value_name = "SECRET[/KEY]", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub reveal: Option<String>,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct KubeconfigArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// Add the environment's context to your kubeconfig; your current context stays.
-    #[arg(long, conflicts_with = "unmerge")]
-    pub merge: bool,
-    /// Take it out again.
-    #[arg(long)]
-    pub unmerge: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct OpenArgs {
-    /// What to open: Applications, with or without the environment's suffix, or argocd; several at once.
-    #[arg(value_name = "APP|argocd", default_value = "argocd")]
-    pub targets: Vec<String>,
-    #[command(flatten)]
-    pub name: NameFlag,
-    /// Local port, where there is one connection to hold [default: a free one].
-    #[arg(long)]
-    pub port: Option<u16>,
-    /// Print the addresses only; open no browser.
-    #[arg(long)]
-    pub print: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct LogsArgs {
-    /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
-    pub app: String,
-    #[command(flatten)]
-    pub name: NameFlag,
-    /// Last lines of each container to begin with [default: 50; with --since, all].
-    #[arg(long, value_name = "LINES")]
-    pub tail: Option<u32>,
-    /// Only lines newer than this, as 90s or 10m.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub since: Option<Duration>,
-    /// Print what there is, in order of time, and end.
-    #[arg(long)]
-    pub no_follow: bool,
-    /// Only containers of this name.
-    #[arg(long, value_name = "NAME")]
-    pub container: Option<String>,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct ShellArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// Run this instead of a shell.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<std::ffi::OsString>,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct GraphArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// A tree for the terminal, or a picture for a document.
-    #[arg(long, value_enum, default_value = "tree")]
-    pub format: Drawing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Drawing {
-    Tree,
-    Mermaid,
-    Dot,
-    Svg,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct DiagnoseArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// Where to write it [default: k8tre-diagnose-NAME-TIME.tar.gz in the current folder].
-    #[arg(long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]
