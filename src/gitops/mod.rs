@@ -26,6 +26,7 @@ pub mod template;
 mod templates;
 #[cfg(test)]
 mod testing;
+pub mod touched;
 pub mod tree;
 pub mod url;
 pub mod vendor;

@@ -9,12 +9,14 @@ mod checkout;
 mod commit;
 mod create;
 mod delete;
+mod merge;
 mod names;
 mod publish;
 mod rebase;
 mod redact;
 mod remote;
 mod run;
+mod snapshot;
 mod tree;
 
 use std::fmt;
@@ -27,11 +29,13 @@ pub use checkout::{AheadBehind, Checkout, DirtySummary, Identity};
 pub use commit::Owner;
 pub use create::{CreatedAs, create_repository};
 pub use delete::Removal;
+pub use merge::{TreeId, kept_ref};
 pub use publish::{Lease, Pushed};
 pub use rebase::Rebased;
 pub use redact::redacted;
 pub use remote::PushTarget;
 pub use run::check_version;
+pub use snapshot::Snapshot;
 pub use tree::CommitTree;
 
 /// The name of a commit.
