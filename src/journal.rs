@@ -237,6 +237,12 @@ impl Lock {
         }
     }
 
+    /// Whether somebody holds it.
+    pub fn is_held(dirs: &Dirs, name: &EnvName) -> bool {
+        let file = fs::File::open(dirs.environment(name.as_str()).join("lock"));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+    }
+
     /// Removes the environment's folder; the last act of `down`.
     pub fn remove_folder(self) -> Result<()> {
         self.remove()

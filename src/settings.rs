@@ -31,6 +31,8 @@ pub struct FileSettings {
     pub node_image: Option<String>,
     pub kind_config: Option<String>,
     pub merge_kubeconfig: Option<bool>,
+    /// Largest new file that `sync` takes along, as 5M.
+    pub max_file_size: Option<String>,
     pub argocd: FileArgoCd,
     pub preset: PresetSpec,
 }

@@ -72,6 +72,12 @@ impl Ui {
         Ok(())
     }
 
+    /// Data for programs that read as it comes: one document a line.
+    pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
+        let _ = writeln!(anstream::stdout(), "{}", serde_json::to_string(value)?);
+        Ok(())
+    }
+
     /// A line for people, on stderr.
     pub fn say(&self, line: &str) {
         self.bars.suspend(|| {

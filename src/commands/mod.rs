@@ -14,6 +14,7 @@ mod plan;
 mod preview;
 mod select;
 mod status;
+mod sync;
 mod up;
 
 use std::sync::Arc;
@@ -77,6 +78,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Preview(args) => preview::run(&app, &args).await,
             Dev::Down(args) => down::run(&app, &args).await,
             Dev::Status(args) => status::run(&app, &args).await,
+            Dev::Sync(args) => sync::run(&app, &args).await,
             Dev::List => list::run(&app).await,
             Dev::Password(args) => open::password(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,

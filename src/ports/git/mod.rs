@@ -18,6 +18,7 @@ mod remote;
 mod run;
 mod snapshot;
 mod tree;
+mod watched;
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,6 +38,7 @@ pub use remote::PushTarget;
 pub use run::check_version;
 pub use snapshot::Snapshot;
 pub use tree::CommitTree;
+pub use watched::Busy;
 
 /// The name of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
