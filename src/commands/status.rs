@@ -18,8 +18,8 @@ use crate::names::EnvName;
 use crate::ports::git::Checkout;
 use crate::report::{SCHEMA, age, table};
 use crate::steps::applications::{Judged, judge_all};
-use crate::steps::cluster;
 use crate::steps::explain::{explain_all, hints, kubeconfig_hint};
+use crate::steps::{cluster, publish};
 
 /// A server that hangs must not make status hang. Longer than Docker gets, whose silence is then named.
 const LIMIT: Duration = Duration::from_secs(11);
@@ -62,6 +62,9 @@ struct BranchReport {
     base: String,
     tip: Option<String>,
     published: Option<String>,
+    /// The work tree that is deployed in place of the branch's tip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    synced: Option<SyncedReport>,
     /// Commits of the base that the branch lacks, and of the branch that the base lacks.
     behind: Option<usize>,
     ahead: Option<usize>,
@@ -69,6 +72,12 @@ struct BranchReport {
     changed: Option<usize>,
     untracked: Option<usize>,
     error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct SyncedReport {
+    commit: String,
+    at: jiff::Timestamp,
 }
 
 #[derive(Debug, Serialize)]
@@ -163,6 +172,9 @@ async fn branch_report(cx: &Context) -> BranchReport {
         let checkout = Checkout::open(&cx.spec.repo)?;
         let dirty = checkout.dirty().await?;
         (report.changed, report.untracked) = (Some(dirty.changed), Some(dirty.untracked));
+        if let (Some(_), Some(synced)) = (publish::work_tree(cx)?, cx.facts().synced) {
+            report.synced = Some(SyncedReport { commit: synced.commit, at: synced.at });
+        }
         if let Some(tip) = checkout.tip(&report.name)? {
             report.tip = Some(tip.to_string());
             let counts = checkout.ahead_behind(tip, checkout.resolve(&cx.spec.base)?)?;
@@ -259,6 +271,10 @@ fn describe_branch(branch: &BranchReport) -> String {
     }
     let short = |commit: &Option<String>| commit.as_deref().map(|c| c.get(..8).unwrap_or(c).to_owned());
     let mut parts = vec![match (short(&branch.tip), short(&branch.published)) {
+        (Some(tip), Some(published)) if branch.synced.is_some() => {
+            let old = branch.synced.as_ref().map(|synced| age(synced.at)).unwrap_or_default();
+            format!("{} at {tip}; your work tree of {old} ago is deployed, as {published}", branch.name)
+        }
         (None, _) => format!("{} is gone", branch.name),
         (Some(tip), Some(published)) if tip == published => format!("{} at {tip}, published", branch.name),
         (Some(tip), Some(published)) => format!("{} at {tip}, {published} is published", branch.name),

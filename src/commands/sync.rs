@@ -31,7 +31,16 @@ pub async fn run(app: &App, args: &SyncArgs) -> Result<u8> {
         Some(limit) => limit,
         None => configured_limit(app, &repo)?.unwrap_or(SIZE_LIMIT),
     };
-    let mut session = Session { app, args, name, limit, memory: Memory::default(), unsettled: BTreeSet::new(), kube: None };
+    let mut session = Session {
+        app,
+        args,
+        name,
+        limit,
+        memory: Memory::default(),
+        under_way: None,
+        unsettled: BTreeSet::new(),
+        kube: None,
+    };
     if args.watch {
         return session.watch(&Checkout::open(&repo)?).await;
     }
@@ -65,6 +74,8 @@ struct Session<'a> {
     memory: Memory,
     /// Applications that an earlier change touched and that have not taken it yet.
     unsettled: BTreeSet<String>,
+    /// A change whose wait was left for another that turned out to be none.
+    under_way: Option<(Wait, Report, Instant)>,
     kube: Option<Kube>,
 }
 
@@ -72,27 +83,23 @@ impl Session<'_> {
     /// Brings the work tree to the cluster. The wait for it ends early when `superseded` does.
     async fn sync(&mut self, superseded: impl Future<Output = Result<()>>) -> Result<Report> {
         let began = Instant::now();
-        let mut report = Report::new(&self.name);
-        let mut wait = {
-            // Held only while something is written: the wait after it needs no lock.
-            let (lock, cx) = self.open()?;
-            let Some(change) = change(&cx, &mut self.memory, self.limit, self.args.reset).await? else {
+        self.unsettled.extend(self.under_way.iter().flat_map(|(wait, ..)| wait.unsettled()));
+        let (mut wait, mut report, began) = match (self.publish().await?, self.under_way.take()) {
+            (Some((wait, report)), None) => (wait, report, began),
+            (Some((wait, report)), Some((_, mut other, _))) => {
+                other.superseded = true;
+                other.show_line(self.app)?;
+                (wait, report, began)
+            }
+            (None, Some(under_way)) => under_way,
+            (None, None) => {
+                let mut report = Report::new(&self.name);
                 report.seconds = began.elapsed().as_secs_f64();
                 return Ok(report);
-            };
-            report.describe(&change);
-            let mut wait = Wait::begin(&cx, &change, &self.unsettled).await?;
-            let pushing = Instant::now();
-            tokio::try_join!(publish(&cx, &change), wait.look_before())?;
-            report.pushed = pushing.elapsed().as_secs_f64();
-            wait.ask().await?;
-            self.kube = cx.kube().await?;
-            self.memory.keep(&Checkout::open(&cx.spec.repo)?, change)?;
-            drop(lock);
-            wait
+            }
         };
+        report.seconds = began.elapsed().as_secs_f64();
         if self.args.no_wait {
-            report.seconds = began.elapsed().as_secs_f64();
             return Ok(report);
         }
         let settled = tokio::select! {
@@ -100,15 +107,34 @@ impl Session<'_> {
             settled = wait.settle(self.args.timeout, |_| {}) => settled?,
             begun = superseded => {
                 begun?;
-                report.superseded = true;
-                Vec::new()
+                // Whether it is another change is known when the work tree is read again.
+                let nothing = Report::new(&self.name);
+                self.under_way = Some((wait, report, began));
+                return Ok(nothing);
             }
         };
         let bad = settled.iter().filter(|one| matches!(one.end, End::Failed(..) | End::Late(..)));
-        self.unsettled = bad.map(|one: &Settled| one.name.clone()).chain(wait.unsettled()).collect();
+        self.unsettled = bad.map(|one: &Settled| one.name.clone()).collect();
         report.settle(settled);
         report.seconds = began.elapsed().as_secs_f64();
         Ok(report)
+    }
+
+    /// Gives the git server the work tree and has Argo CD look; none if it has that already.
+    async fn publish(&mut self) -> Result<Option<(Wait, Report)>> {
+        // Held only while something is written: the wait after it needs no lock.
+        let (_lock, cx) = self.open()?;
+        let Some(change) = change(&cx, &mut self.memory, self.limit, self.args.reset).await? else { return Ok(None) };
+        let mut report = Report::new(&self.name);
+        report.describe(&change);
+        let mut wait = Wait::begin(&cx, &change, &self.unsettled).await?;
+        let pushing = Instant::now();
+        tokio::try_join!(publish(&cx, &change), wait.look_before())?;
+        report.pushed = pushing.elapsed().as_secs_f64();
+        wait.ask().await?;
+        self.kube = cx.kube().await?;
+        self.memory.keep(&Checkout::open(&cx.spec.repo)?, change)?;
+        Ok(Some((wait, report)))
     }
 
     /// The environment as it is recorded now, locked.
@@ -155,7 +181,7 @@ impl Session<'_> {
             tokio::select! {
                 biased;
                 () = app.cancel.cancelled() => return Ok(0),
-                changed = watcher.changed() => changed?,
+                changed = watcher.changed(|text| app.ui.say(text)) => changed?,
             }
         }
     }

@@ -81,9 +81,7 @@ impl Step<Context> for Publish {
         Ok(match there {
             None => State::Absent,
             Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
-            Some(there) => {
-                State::Drifted(format!("the server has {}, not {}", there.short(), tip.short()))
-            }
+            Some(there) => State::Drifted(format!("the server has {}, not {}", there.short(), tip.short())),
         })
     }
 

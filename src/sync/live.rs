@@ -253,7 +253,8 @@ impl Pending {
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if let Some(error) = conditions.iter().find(|c| c["type"].as_str().is_some_and(|kind| kind.ends_with("Error"))) {
+        if let Some(error) = conditions.iter().find(|c| c["type"].as_str().is_some_and(|kind| kind.ends_with("Error")))
+        {
             return self.failing(format!("{}: {}", text(&error["type"]), text(&error["message"])), !self.asked_again);
         }
         if !is_at(&status["sync"], commit) {

@@ -11,14 +11,16 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use serde_json::Value;
 
+use crate::argocd::NAMESPACE;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::gitops::touched::{Touched, touched};
 use crate::journal::Synced;
 use crate::overlay::{Deployed, completion};
 use crate::ports::git::{Checkout, CommitId, Lease, TreeId};
-use crate::steps::{branch, publish};
+use crate::steps::{branch, objects, publish};
 
 /// Files larger than this are no manifests, unless the user says so.
 pub const SIZE_LIMIT: u64 = 5 << 20;
@@ -32,6 +34,8 @@ pub struct Change {
     pub files: Vec<String>,
     pub touched: Touched,
     pub deployed: Deployed,
+    /// The root Application, where that changes.
+    root_application: Option<Value>,
     /// What is not a file of this repository, and was left out.
     pub left_out: Vec<String>,
     /// Time that it took to read the work tree, and to make the commit of it.
@@ -104,9 +108,12 @@ pub async fn change(cx: &Context, memory: &mut Memory, limit: u64, reset: bool) 
         Some((known, deployed)) if known == before => deployed,
         _ => Deployed::of(&cx.spec, &cluster, range, checkout.files(before)?)?,
     };
-    let touched = touched(&old.side(), &deployed.side(), &files);
+    let mut touched = touched(&old.side(), &deployed.side(), &files);
+    let root_application =
+        (old.root_application != deployed.root_application).then(|| deployed.root_application.clone());
+    touched.root |= root_application.is_some();
     memory.deployed = Some((before, old));
-    Ok(Some(Change { commit, tip, files, touched, deployed, left_out, took: began.elapsed() }))
+    Ok(Some(Change { commit, tip, files, touched, deployed, root_application, left_out, took: began.elapsed() }))
 }
 
 /// Brings a change to the git server and records it. What comes after this is Argo CD's.
@@ -131,6 +138,9 @@ pub async fn publish(cx: &Context, change: &Change) -> Result<()> {
     })?;
     if change.is_branch() {
         checkout.forget_kept(name)?;
+    }
+    if let Some(root) = &change.root_application {
+        cx.require_kube().await?.apply(&objects::owned(root.clone(), &cx.id), NAMESPACE).await?;
     }
     Ok(())
 }

@@ -75,13 +75,18 @@ impl Watcher {
         Ok(Watcher { checkout, shared, _watcher: watcher })
     }
 
-    /// Waits for the next change, until it is over and git has finished what it is at.
-    pub async fn changed(&self) -> Result<()> {
+    /// Waits for the next change, until it is over and git has finished what it is at, which is said once.
+    pub async fn changed(&self, say: impl Fn(&str)) -> Result<()> {
         loop {
             self.settled().await?;
             let seen = std::mem::take(&mut *self.shared.seen());
             if seen.everything || self.matters(&seen.paths)? {
-                while self.checkout.busy()? != Busy::No {
+                let mut said = false;
+                while let Busy::With(what) = self.checkout.busy()? {
+                    if !said && what != Busy::INDEX {
+                        say(&format!("{what} is under way; waiting for its end"));
+                        said = true;
+                    }
                     tokio::time::sleep(ASK).await;
                 }
                 return Ok(());
@@ -93,12 +98,16 @@ impl Watcher {
     pub async fn begun(&self) -> Result<()> {
         loop {
             {
-                let seen = self.shared.seen();
-                if seen.everything || self.matters(&seen.paths)? {
+                let mut seen = self.shared.seen();
+                if seen.everything || seen.broken.is_some() || self.matters(&seen.paths)? {
                     return Ok(());
                 }
+                // Nothing but ignored files: they need not be looked at again.
+                *seen = Seen::default();
             }
             self.shared.news.notified().await;
+            // A build that writes thousands of ignored files is looked at now and then, not file by file.
+            tokio::time::sleep(QUIET).await;
         }
     }
 

@@ -99,9 +99,6 @@ impl Report {
     }
 
     pub fn settle(&mut self, settled: Vec<Settled>) {
-        if self.superseded {
-            return;
-        }
         let report = |one: Settled| {
             let (result, reason, cause) = match one.end {
                 End::Live => ("live", String::new(), None),

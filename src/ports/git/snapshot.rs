@@ -6,11 +6,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use backon::{ConstantBuilder, Retryable};
 
 use super::merge::TreeId;
 use super::run::{expect, run, typed};
 use super::{Checkout, said};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::ports::process::Program;
 use crate::text::one_line;
 
@@ -29,6 +32,13 @@ impl Checkout {
     /// Writes the files of the work tree as a tree. One that git does not know yet and that is larger than
     /// `limit` bytes is refused before it is read.
     pub async fn snapshot(&self, limit: u64) -> Result<Snapshot> {
+        // A file that changes or goes while git reads it fails the reading, and not the work tree.
+        let read = || self.read_once(limit);
+        let retries = ConstantBuilder::default().with_delay(Duration::from_millis(50)).with_max_times(3);
+        read.retry(retries).when(|error| error.kind() == Kind::Failed).await
+    }
+
+    async fn read_once(&self, limit: u64) -> Result<Snapshot> {
         let own = self.repository()?.path().join("index");
         let folder = tempfile::Builder::new().prefix("k8tre-index-").tempdir().context("cannot copy the index")?;
         let index = folder.path().join("index");

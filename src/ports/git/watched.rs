@@ -10,9 +10,24 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Busy {
     No,
-    /// A merge or a rebase waits for its next step, or a git is at work right now.
-    Yes,
+    /// With what it is, or has stopped.
+    With(&'static str),
 }
+
+impl Busy {
+    /// A git that writes the index right now, which takes no time.
+    pub const INDEX: &'static str = "a git command";
+}
+
+/// What stands beside HEAD while git is in the middle of something.
+const MARKS: [(&str, &str); 6] = [
+    ("MERGE_HEAD", "a merge"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("index.lock", Busy::INDEX),
+];
 
 impl Checkout {
     /// The folders in which git keeps HEAD and the branches; one folder, but for a linked work tree.
@@ -27,9 +42,8 @@ impl Checkout {
     /// Whether a git is at work in this work tree, or has stopped in the middle.
     pub fn busy(&self) -> Result<Busy> {
         let repository = self.repository()?;
-        let there = |name: &str| repository.path().join(name).exists();
-        let marks = ["index.lock", "MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
-        Ok(if marks.into_iter().any(there) { Busy::Yes } else { Busy::No })
+        let mark = MARKS.into_iter().find(|(name, _)| repository.path().join(name).exists());
+        Ok(mark.map_or(Busy::No, |(_, what)| Busy::With(what)))
     }
 
     /// Whether one of these paths is git's own, or a file that git knows or would take: not ignored.
