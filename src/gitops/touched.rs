@@ -32,7 +32,7 @@ pub struct Touched {
     pub root: bool,
     /// Applications that read what changed, and those that are new.
     pub applications: BTreeSet<String>,
-    /// Those among them whose own definition changes.
+    /// Those among them that were there before, and whose own definition changes.
     pub redefined: BTreeSet<String>,
     pub gone: BTreeSet<String>,
     /// ApplicationSets whose generators see something else.
@@ -51,9 +51,12 @@ pub fn touched(old: &Side, new: &Side, changed: &[String]) -> Touched {
     let before: BTreeMap<&str, &PredictedApplication> =
         old.prediction.applications.iter().map(|app| (&*app.name, app)).collect();
     for app in &new.prediction.applications {
-        let same = before.get(&*app.name).is_some_and(|before| *before == app);
+        let known = before.get(&*app.name);
+        let same = known.is_some_and(|before| *before == app);
         if !same {
-            result.redefined.insert(app.name.to_string());
+            if known.is_some() {
+                result.redefined.insert(app.name.to_string());
+            }
             result.application_sets.insert(app.application_set.to_string());
         }
         if !same || hits(&reader.reach(&app.source.value(), &ours), changed) {

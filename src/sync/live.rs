@@ -312,8 +312,10 @@ impl Pending {
             return State::Done(End::Live);
         }
         let reason = format!("{health}{}", colon(&unhealthy(status)));
-        let before = self.before.as_deref().unwrap_or("Missing");
-        if self.source.is_none() && rank(health) <= rank(before) {
+        if let Some(before) = &self.before
+            && self.source.is_none()
+            && rank(health) <= rank(before)
+        {
             let since = *self.unchanged_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= RECOVERY {
                 return State::Done(End::NoBetter(reason));
