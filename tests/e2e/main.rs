@@ -14,3 +14,4 @@ mod repair;
 mod smoke;
 mod status;
 mod support;
+mod sync;
