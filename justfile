@@ -67,6 +67,11 @@ bench runs="5":
 edit-to-live runs="20" applications="0":
     benches/edit-to-live.sh {{ runs }} {{ applications }}
 
+# The preview of 10, 100 and 1,000 ApplicationSets: seconds and memory
+[group('bench')]
+scale:
+    cargo bench --bench scale
+
 # API documentation, with warnings as errors
 [group('docs')]
 docs:

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::ports::git::{Checkout, kept_ref};
+use crate::ports::git::{Checkout, PushTarget, Remains, kept_ref};
 use crate::ports::kubeconfig;
 use crate::providers::kind::{find_all_owned, network::in_use};
+use crate::spec::Source;
 use crate::steps::{self, branch};
 
 /// One thing that should not be there any more, and the command that removes it.
@@ -44,6 +45,7 @@ pub async fn after(cx: &Context, before: &Before) -> Result<Audit> {
     docker(cx, before, &mut audit).await?;
     users_kubeconfig(cx, &mut audit);
     git(cx, &mut audit).await?;
+    remote(cx, &mut audit).await;
     sample(cx, &mut audit).await?;
     Ok(audit)
 }
@@ -112,6 +114,26 @@ async fn git(cx: &Context, audit: &mut Audit) -> Result<()> {
         None => audit.left.push(entry(format!("branch {branch} in {repo}"))),
     }
     Ok(())
+}
+
+/// The branch on the remote that it was published to. A remote that does not answer is named, with the
+/// command for later.
+async fn remote(cx: &Context, audit: &mut Audit) {
+    let Source::Remote { remote, .. } = &cx.spec.source else { return };
+    let Ok(checkout) = Checkout::open(&cx.spec.repo) else { return };
+    audit.checked.push("remote branch");
+    let (branch, repo) = (cx.spec.name.branch(), cx.spec.repo.display());
+    let entry = |why: String| Leftover {
+        what: format!("branch {branch} on {remote}{why}"),
+        remove: format!("git -C {repo} push {remote} --delete {branch}"),
+    };
+    match checkout.remote_remains(&PushTarget::Remote(remote.clone()), &branch, &branch::owner(cx)).await {
+        Ok(Remains::Nothing) => {}
+        Ok(_) if cx.options.keep_branch => audit.kept.push(entry(": --keep-branch".into())),
+        Ok(Remains::Kept(reason)) => audit.kept.push(entry(format!(": {reason}"))),
+        Ok(Remains::Ours(_)) => audit.left.push(entry(String::new())),
+        Err(error) => audit.left.push(entry(format!(", perhaps: {error}"))),
+    }
 }
 
 async fn sample(cx: &Context, audit: &mut Audit) -> Result<()> {

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::names::EnvName;
+use crate::settings::SourceKind;
+use crate::spec::SecretsMode;
 use crate::ui::Format;
 
 /// Developer environments of K8TRE: a cluster, an Argo CD and a branch, from one command.
@@ -92,12 +94,28 @@ pub enum Dev {
     Plan(UpArgs),
     /// Offline: which Applications the ApplicationSets would make here, and why not the others.
     Preview(PreviewArgs),
+    /// Stop the cluster's containers; all it holds stays, and its memory is free.
+    Pause(NameArgs),
+    /// Start a paused environment and wait until it is healthy again.
+    Resume(ResumeArgs),
     /// Print Argo CD's first admin password.
     Password(NameArgs),
+    /// The secrets that the repository lists: their keys, and their values when asked for.
+    Secrets(SecretsArgs),
     /// Print the path of the environment's kubeconfig, or merge it into yours.
     Kubeconfig(KubeconfigArgs),
-    /// Open Argo CD's UI through a connection that lasts until Ctrl-C.
+    /// Open Argo CD's UI or an Application in the browser; connections of its own last until Ctrl-C.
     Open(OpenArgs),
+    /// Follow the logs of all pods of an Application, new pods included.
+    Logs(LogsArgs),
+    /// Start your shell, or a command, with KUBECONFIG and K8TRE_NAME set.
+    Shell(ShellArgs),
+    /// Draw the environment: cluster, Argo CD, branch, ApplicationSets, Applications and causes.
+    Graph(GraphArgs),
+    /// Write one archive for a bug report, with Secrets and tokens left out.
+    Diagnose(DiagnoseArgs),
+    /// The last `up` as bars over time: what ran beside what, and where the time went.
+    Timings(NameArgs),
 }
 
 const UP_EXAMPLES: &str = "Examples:
@@ -127,6 +145,20 @@ pub struct NameArgs {
 impl NameArgs {
     pub fn get(&self) -> Option<&EnvName> {
         self.environment.as_ref().or(self.name.as_ref())
+    }
+}
+
+/// The environment as a flag alone, where the command line's words name something else.
+#[derive(Debug, Clone, Default, Args)]
+pub struct NameFlag {
+    /// Name of the environment; without it, the only one there is.
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
+    pub name: Option<EnvName>,
+}
+
+impl NameFlag {
+    pub fn args(&self) -> NameArgs {
+        NameArgs { environment: None, name: self.name.clone() }
     }
 }
 
@@ -166,6 +198,19 @@ pub struct UpArgs {
     #[arg(long, value_name = "APP", value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
     pub only: Vec<String>,
 
+    /// Where Argo CD reads your branch [default: cluster, a git server in it].
+    #[arg(long, value_enum, value_name = "WHERE", env = "K8TRE_SOURCE", help_heading = "Branch")]
+    pub source: Option<SourceKind>,
+    /// The git remote for `--source remote` [default: origin].
+    #[arg(long, value_name = "REMOTE", env = "K8TRE_REMOTE", help_heading = "Branch")]
+    pub remote: Option<String>,
+    /// Address of that remote as Argo CD reads it [default: the remote's own, as https].
+    #[arg(long, value_name = "URL", env = "K8TRE_REPO_URL", help_heading = "Branch")]
+    pub repo_url: Option<String>,
+    /// Carry your branch over to where the base is now, if the base went on.
+    #[arg(long, help_heading = "Branch")]
+    pub rebase: bool,
+
     /// Image of the cluster's nodes [default: one that k8tre is tested with].
     #[arg(long, value_name = "IMAGE", env = "K8TRE_NODE_IMAGE", help_heading = "Cluster")]
     pub node_image: Option<String>,
@@ -191,6 +236,10 @@ pub struct UpArgs {
     /// Install the notifications controller too.
     #[arg(long, help_heading = "Argo CD")]
     pub with_notifications: bool,
+
+    /// What happens to secrets of the repository's list that are there already [default: merge-keys].
+    #[arg(long, value_enum, value_name = "MODE", help_heading = "This run")]
+    pub secrets: Option<SecretsMode>,
 
     #[command(flatten)]
     pub run: RunArgs,
@@ -268,6 +317,30 @@ pub struct StatusArgs {
     /// Count an Application that differs from git as unhealthy.
     #[arg(long)]
     pub require_synced: bool,
+    /// Keep looking: a live table in a terminal, elsewhere a new block, or JSON document, at each change.
+    #[arg(long)]
+    pub watch: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ResumeArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// How long to wait for healthy Applications, as 90s or 10m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, env = "K8TRE_TIMEOUT")]
+    pub timeout: Duration,
+    /// Return as soon as the cluster runs and the Applications are on their way.
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SecretsArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Print the values of one secret, or of one of its keys; without a name, of all.
+    #[arg(long, value_name = "SECRET[/KEY]", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub reveal: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -305,14 +378,73 @@ pub struct KubeconfigArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct OpenArgs {
+    /// What to open: Applications, with or without the environment's suffix, or argocd; several at once.
+    #[arg(value_name = "APP|argocd", default_value = "argocd")]
+    pub targets: Vec<String>,
     #[command(flatten)]
-    pub name: NameArgs,
-    /// Local port [default: a free one].
+    pub name: NameFlag,
+    /// Local port, where there is one connection to hold [default: a free one].
     #[arg(long)]
     pub port: Option<u16>,
-    /// Print the address only; open no browser.
+    /// Print the addresses only; open no browser.
     #[arg(long)]
     pub print: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct LogsArgs {
+    /// The Application, with or without the environment's suffix.
+    #[arg(value_name = "APP")]
+    pub app: String,
+    #[command(flatten)]
+    pub name: NameFlag,
+    /// Last lines of each container to begin with [default: 50; with --since, all].
+    #[arg(long, value_name = "LINES")]
+    pub tail: Option<u32>,
+    /// Only lines newer than this, as 90s or 10m.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub since: Option<Duration>,
+    /// Print what there is, in order of time, and end.
+    #[arg(long)]
+    pub no_follow: bool,
+    /// Only containers of this name.
+    #[arg(long, value_name = "NAME")]
+    pub container: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ShellArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Run this instead of a shell.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct GraphArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// A tree for the terminal, or a picture for a document.
+    #[arg(long, value_enum, default_value = "tree")]
+    pub format: Drawing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Drawing {
+    Tree,
+    Mermaid,
+    Dot,
+    Svg,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DiagnoseArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Where to write it [default: k8tre-diagnose-NAME-TIME.tar.gz in the current folder].
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -18,9 +18,11 @@ use crate::journal::{Facts, Journal, Writer};
 use crate::overlay::EnvironmentOverlay;
 use crate::ports::dirs::Dirs;
 use crate::ports::docker::Docker;
+use crate::ports::fetch::Fetcher;
 use crate::ports::kube::Kube;
+use crate::prerequisites::{self, Prepared};
 use crate::providers::kind::network;
-use crate::spec::Spec;
+use crate::spec::{SecretsMode, Spec};
 use crate::steps::publish;
 
 /// Address of its own cluster for an Argo CD inside it.
@@ -37,6 +39,8 @@ pub struct Options {
     pub ca_bundle: Option<PathBuf>,
     pub keep_branch: bool,
     pub no_prepare: bool,
+    /// What happens in this run to secrets that are there, if not what the settings say.
+    pub secrets: Option<SecretsMode>,
 }
 
 impl Default for Options {
@@ -50,6 +54,7 @@ impl Default for Options {
             ca_bundle: None,
             keep_branch: false,
             no_prepare: false,
+            secrets: None,
         }
     }
 }
@@ -66,6 +71,7 @@ pub struct Context {
     kube: Mutex<Option<Kube>>,
     install: OnceCell<Install>,
     overlay: OnceCell<EnvironmentOverlay>,
+    prerequisites: OnceCell<Vec<Prepared>>,
 }
 
 /// The journal, to be written by `up` and `down`, or only read by `status` and `plan`.
@@ -87,6 +93,7 @@ impl Context {
             kube: Mutex::new(None),
             install: OnceCell::new(),
             overlay: OnceCell::new(),
+            prerequisites: OnceCell::new(),
         }
     }
 
@@ -183,6 +190,17 @@ impl Context {
                 EnvironmentOverlay::of(&self.spec, &self.cluster_name(), range, served)
             })
             .await
+    }
+
+    /// What the cluster has to have before Argo CD, fetched and rendered.
+    pub async fn prerequisites(&self) -> Result<&[Prepared]> {
+        let prepare = || async { prerequisites::prepare(&self.spec.prerequisites, &self.fetcher()).await };
+        self.prerequisites.get_or_try_init(prepare).await.map(Vec::as_slice)
+    }
+
+    /// For what comes from the network, as this run may fetch it.
+    pub fn fetcher(&self) -> Fetcher {
+        Fetcher::new(&self.dirs.cache).offline(self.options.offline).ca_bundle(self.options.ca_bundle.clone())
     }
 
     /// Addresses in kind's network that its load balancer may hand out: known once there is a network.

@@ -62,6 +62,9 @@ pub struct Facts {
     pub address_range: Option<String>,
     /// The Docker network of the cluster, and whether a k8tre made it.
     pub network: Option<NetworkOwnership>,
+    /// When the cluster's containers were stopped on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Timestamp>,
     /// How the last `up` that changed something spent its time, in seconds.
     pub timings: Vec<Timing>,
 }
@@ -88,12 +91,13 @@ impl Facts {
     const KEPT: usize = 100;
 
     /// A commit was published that every Application has to look at.
-    pub fn publish(&mut self, commit: &str, at: Timestamp) {
-        if self.published.as_deref() == Some(commit) && self.published_at.is_some() {
+    pub fn publish(&mut self, commit: impl ToString, at: Timestamp) {
+        let commit = commit.to_string();
+        if self.published.as_ref() == Some(&commit) && self.published_at.is_some() {
             return;
         }
-        (self.published, self.published_at) = (Some(commit.to_owned()), Some(at));
-        self.history = vec![Published { commit: commit.to_owned(), at, touched: Vec::new() }];
+        (self.published, self.published_at) = (Some(commit.clone()), Some(at));
+        self.history = vec![Published { commit, at, touched: Vec::new() }];
     }
 
     /// A commit was published that differs from the one before only for these Applications.

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
+use crate::gitops::ci_secrets::{self, CiSecrets};
+use crate::gitops::finding::Finding;
 use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
@@ -13,8 +15,8 @@ use crate::gitops::repository::Repository;
 use crate::gitops::touched::Side;
 use crate::gitops::tree::{MemoryTree, Tree};
 use crate::ports::git::{Checkout, CommitId, CommitTree};
+use crate::sample;
 use crate::spec::Spec;
-use crate::{sample, steps::git_server};
 
 pub struct EnvironmentOverlay {
     /// Where a new branch starts.
@@ -28,6 +30,8 @@ pub struct EnvironmentOverlay {
     /// What Argo CD will make of the branch.
     pub prediction: Prediction,
     pub preset: Option<Preset>,
+    /// The secrets that the branch lists.
+    pub secrets: Option<CiSecrets>,
 }
 
 impl EnvironmentOverlay {
@@ -76,6 +80,7 @@ impl EnvironmentOverlay {
             labels: wanted.labels()?,
             prediction,
             preset: wanted.preset,
+            secrets: spec.secrets.as_ref().and_then(|secrets| listed(&tree, &secrets.file).transpose()).transpose()?,
         })
     }
 
@@ -132,6 +137,17 @@ pub fn check_sample(spec: &Spec, cluster_name: &str) -> Result<()> {
     check(&build(spec, cluster_name, None, &tree)?.prediction, spec)
 }
 
+/// The list of secrets; `None` where the branch has none.
+fn listed(tree: &dyn Tree, file: &str) -> Result<Option<CiSecrets>> {
+    if !tree.contains(file) {
+        return Ok(None);
+    }
+    ci_secrets::read(file, &tree.read(file)?).map(Some).map_err(|finding| {
+        let Finding { file, line, message, fix, .. } = *finding;
+        Error::usage(format!("{file}:{line}: {message}")).hint(fix)
+    })
+}
+
 fn check(prediction: &Prediction, spec: &Spec) -> Result<()> {
     if !prediction.applications.is_empty() {
         return Ok(());
@@ -177,7 +193,7 @@ fn made(
 fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> OverlaySpec {
     OverlaySpec {
         base_env: spec.base_environment.clone(),
-        repo_url: git_server::url(),
+        repo_url: spec.source.url(),
         revision: spec.name.branch(),
         server: IN_CLUSTER.into(),
         cluster: cluster_name.into(),
@@ -273,6 +289,7 @@ mod tests {
             sample: false,
             head: Some("main".into()),
             vendor: "kind".into(),
+            lists_secrets: false,
         };
         crate::settings::settle(&"alice".parse().unwrap(), &args, None, &[], found).unwrap()
     }

@@ -37,6 +37,73 @@ pub struct Spec {
     #[serde(default)]
     pub preset: PresetSpec,
     pub merge_kubeconfig: bool,
+    #[serde(default)]
+    pub source: Source,
+    /// The secrets that the repository lists, made before its Applications start.
+    #[serde(default)]
+    pub secrets: Option<SecretsSpec>,
+    /// What the cluster has to have before Argo CD, in this order.
+    #[serde(default)]
+    pub prerequisites: Vec<Prerequisite>,
+}
+
+/// Where Argo CD reads the developer's branch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The git server inside the environment's cluster.
+    #[default]
+    Cluster,
+    /// A remote of the repository: its name here, and its address as Argo CD reads it.
+    Remote { remote: String, url: String },
+}
+
+impl Source {
+    /// Address of the repository as Argo CD reads it.
+    pub fn url(&self) -> String {
+        match self {
+            Source::Cluster => crate::steps::git_server::url(),
+            Source::Remote { url, .. } => url.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretsSpec {
+    /// Path of the list in the repository.
+    pub file: String,
+    pub mode: SecretsMode,
+}
+
+/// What happens to a secret that is there already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum SecretsMode {
+    /// It keeps its values and gets the keys that it lacks.
+    #[default]
+    MergeKeys,
+    /// It stays as it is.
+    Skip,
+    /// All its values are made anew.
+    Overwrite,
+}
+
+/// Something that the cluster has to have before Argo CD: a manifest or a chart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Prerequisite {
+    /// What it is called in messages; a chart's release name.
+    pub name: String,
+    /// Address or file of a Kubernetes manifest.
+    pub manifest: Option<String>,
+    /// Address or file of a Helm chart (.tgz), or a chart's folder.
+    pub chart: Option<String>,
+    /// SHA-256 of what is fetched; a must for an address.
+    pub sha256: Option<String>,
+    /// Namespace of objects that name none; made if it is not there.
+    pub namespace: Option<String>,
+    /// Values file of the chart.
+    pub values: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,15 +125,20 @@ pub struct ArgoCdSpec {
 
 /// What differs from the choices that k8tre makes for a repository it recognises. Silence means: as
 /// recognised.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PresetSpec {
     /// `false` treats the repository as any other.
     pub enabled: Option<bool>,
+    /// `kustomize.buildOptions` of Argo CD.
     pub build_options: Option<String>,
+    /// `false` leaves the plugin's sidecar out.
     pub plugin: Option<bool>,
+    /// `false` keeps the repository's storage classes in place of local ones.
     pub local_storage: Option<bool>,
+    /// Addresses for load balancers. Without it: the end of kind's Docker network.
     pub address_range: Option<String>,
+    /// `false` shows as drift what each render makes anew.
     pub ignore_differences: Option<bool>,
 }
 

@@ -5,6 +5,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // this is where printing lives
 
+pub mod screen;
+
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard};
@@ -55,6 +57,23 @@ impl Ui {
         }
     }
 
+    /// Whether marks and lines can be drawn with more than ASCII.
+    pub fn is_unicode(&self) -> bool {
+        self.unicode
+    }
+
+    /// Whether there is a whole terminal to draw on and to read keys from.
+    pub fn is_screen(&self) -> bool {
+        self.terminal && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
+    }
+
+    /// Columns that data has: the terminal's, or what `COLUMNS` says, or 80.
+    pub fn width(&self) -> usize {
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+        let told = || environment::var("COLUMNS").and_then(|columns| columns.parse().ok());
+        size.filter(|columns| *columns > 0).or_else(told).unwrap_or(80).min(400)
+    }
+
     pub fn is_json(&self) -> bool {
         self.format == Format::Json
     }
@@ -72,10 +91,17 @@ impl Ui {
         Ok(())
     }
 
-    /// Data for programs that read as it comes: one document a line.
-    pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
-        let _ = writeln!(anstream::stdout(), "{}", serde_json::to_string(value)?);
-        Ok(())
+    /// One line of data as it is.
+    pub fn data_line(&self, text: &str) {
+        let _ = writeln!(anstream::stdout(), "{text}");
+    }
+
+    /// One document on a line of its own, for programs that read while we write.
+    pub fn json_line(&self, value: &impl Serialize) {
+        match serde_json::to_string(value) {
+            Ok(text) => self.data_line(&text),
+            Err(error) => self.warn(&error.to_string()),
+        }
     }
 
     /// A line for people, on stderr.

@@ -5,7 +5,7 @@ use std::fs;
 use crate::context::Context;
 use crate::error::{Result, ResultExt};
 use crate::ports::environment;
-use crate::ports::fetch::{Checksum, Fetcher, Wanted};
+use crate::ports::fetch::{Checksum, Wanted};
 
 /// Checksums of the releases that k8tre is tested with.
 const KNOWN: [(&str, &str); 1] = [("v3.6.1", "7be23ca7d9ca3d3074dee8332f1ca92a933b990cee7c9cf22cf3843ee8c2913e")];
@@ -32,7 +32,6 @@ pub async fn manifest(cx: &Context) -> Result<String> {
         limit: SIZE_LIMIT,
         executable: false,
     };
-    let fetcher = Fetcher::new(&cx.dirs.cache).offline(cx.options.offline).ca_bundle(cx.options.ca_bundle.clone());
-    let path = fetcher.get(&wanted).await.hint("give the manifest as a file: --argocd-manifest FILE")?;
+    let path = cx.fetcher().get(&wanted).await.hint("give the manifest as a file: --argocd-manifest FILE")?;
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }

@@ -1,15 +1,15 @@
 //! A name that does not resolve: in Argo CD's way to the repository, or in a crashing container's words.
 
 use super::view::View;
-use super::words::{quoted, unresolved};
+use super::words::{quoted, unreadable, unresolved};
 use super::{Cause, Family};
 
 pub const FAMILY: Family = Family { codes: &["dns"], explain };
 
 fn explain(view: &View) -> Option<Cause> {
-    let repository = view.app["spec"]["source"]["repoURL"].as_str().unwrap_or("the repository");
-    let source = view.comparison_errors().find_map(unresolved).map(|name| {
-        let cause = Cause::new("dns").because(format!("{repository} cannot be read"));
+    let named = |message| unresolved(message).map(|name| (name, message));
+    let source = view.comparison_errors().find_map(named).map(|(name, message)| {
+        let cause = Cause::new("dns").because(unreadable(view.app, message));
         let look = format!("kubectl -n argocd exec deploy/argocd-repo-server -- getent hosts {}", quoted(name));
         (cause.because(format!("{name} does not resolve")), look)
     });

@@ -16,6 +16,7 @@ mod gather;
 mod hook;
 mod image;
 mod invalid;
+mod pods;
 mod probe;
 mod quota;
 mod rbac;
@@ -34,7 +35,10 @@ use serde_json::Value;
 
 pub use evidence::Evidence;
 pub use gather::{causes, gather};
+pub use pods::pods_of;
 use view::View;
+pub use view::in_trouble;
+pub use words::hide;
 
 /// Causes that are recognised together, with the codes that they can have.
 struct Family {

@@ -14,6 +14,8 @@ fn explain(view: &View) -> Option<Cause> {
         .comparison_errors()
         .find(|message| pattern!(r"generate manifest|(?i)manifest generation|CMP processing").is_match(message))?;
     let message = message.replace("<path to cached source>/", "");
+    // A plugin works on a copy of the repository.
+    let message = pattern!(r"/tmp/_cmp_server/[0-9a-f-]{36}/").replace_all(&message, "");
     let source = &view.app["spec"]["source"];
     let path = source["path"].as_str().unwrap_or(".");
     let build = format!("kustomize build {}", quoted(path));
@@ -53,7 +55,8 @@ fn explain(view: &View) -> Option<Cause> {
         Some(file) if code == "helm-failed" => {
             format!("{path}/{}", file.split_once('/').map_or(file, |(_, rest)| rest))
         }
-        Some(file) => place(path, file),
+        // kustomize names a file as the kustomization does that it was reading, and tells that one's folder before.
+        Some(file) => place(folder_in(&message).unwrap_or(path), file),
         None => path.to_owned(),
     };
     Some(
@@ -71,6 +74,12 @@ fn place(path: &str, file: &str) -> String {
         None if file.contains('/') => file.to_owned(),
         None => format!("{path}/{file}"),
     }
+}
+
+/// The folder of the kustomization that was read last, where that is not the Application's own.
+fn folder_in(message: &str) -> Option<&str> {
+    let folders = pattern!(r"recursed accumulation of path '([^']+)'").captures_iter(message);
+    folders.last().and_then(|found| found.get(1)).map(|found| found.as_str())
 }
 
 /// The innermost file that the message blames.

@@ -1,7 +1,7 @@
 //! The repository that an Application is made from: not answering, refusing, or without that revision or path.
 
 use super::view::View;
-use super::words::{group, innermost, pattern, quoted};
+use super::words::{group, innermost, pattern, quoted, unreadable};
 use super::{Cause, Family};
 
 pub const FAMILY: Family =
@@ -42,6 +42,6 @@ fn explain(view: &View) -> Option<Cause> {
             true => ("repository-denied", "kubectl -n argocd get secrets -l argocd.argoproj.io/secret-type=repository".to_owned()),
             false => ("repository-unreachable", format!("kubectl -n argocd exec deploy/argocd-repo-server -- git ls-remote {}", quoted(url))),
         };
-        Some(Cause::new(code).because(format!("{url} cannot be read")).because(innermost(message)).hint(hint))
+        Some(Cause::new(code).because(unreadable(view.app, message)).because(innermost(message)).hint(hint))
     })
 }

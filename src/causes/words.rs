@@ -81,6 +81,18 @@ pub fn innermost(text: &str) -> &str {
     &text[start..]
 }
 
+/// What could not be read: a repository that a kustomization names, or else the Application's own.
+pub fn unreadable(app: &serde_json::Value, message: &str) -> String {
+    let base = group(pattern!(r"failed to run '\S*git fetch [^']*?([a-z+]+://[^\s']+)"), message);
+    match base {
+        Some(base) => {
+            let path = app["spec"]["source"]["path"].as_str().unwrap_or(".");
+            format!("{base}, which a kustomization of {path} names, cannot be read")
+        }
+        None => format!("{} cannot be read", app["spec"]["source"]["repoURL"].as_str().unwrap_or("the repository")),
+    }
+}
+
 /// The name that a text says cannot be resolved.
 pub fn unresolved(text: &str) -> Option<&str> {
     group(

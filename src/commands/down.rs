@@ -182,7 +182,8 @@ async fn rebuilt(app: &App, name: &EnvName) -> Result<Journal> {
     let id = id.ok_or_else(|| Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"))?;
     // Written before all else, so it may be there without the branch.
     let repo = branch.map_or_else(|| sample.clone(), |(_, repo)| repo);
-    let found = Found { sample: repo == sample, repo, head: Some("main".into()), vendor: "kind".into() };
+    let found =
+        Found { sample: repo == sample, repo, head: Some("main".into()), vendor: "kind".into(), lists_secrets: false };
     let spec = settings::settle(name, &UpArgs::default(), None, &[], found)?;
     let record = journal::Record { intended: Timestamp::now(), done: None };
     let steps: BTreeMap<_, _> = crate::plan::steps(&spec)

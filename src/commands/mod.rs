@@ -1,20 +1,29 @@
 //! One file a command. A command gathers, walks the steps through the engine, and reports; what it
 //! knows about clusters, git or Argo CD it asks of the steps.
 
+mod application;
 mod cache;
 mod completions;
+mod diagnose;
 mod doctor;
 mod down;
+mod graph;
 mod internal;
 mod kubeconfig;
 mod lint;
 mod list;
+mod logs;
 mod open;
+mod pause;
 mod plan;
 mod preview;
+mod secrets;
 mod select;
+mod shell;
+mod source;
 mod status;
 mod sync;
+mod timings;
 mod up;
 
 use std::sync::Arc;
@@ -81,8 +90,16 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Sync(args) => sync::run(&app, &args).await,
             Dev::List => list::run(&app).await,
             Dev::Password(args) => open::password(&app, &args).await,
+            Dev::Pause(args) => pause::pause(&app, &args).await,
+            Dev::Resume(args) => pause::resume(&app, &args).await,
+            Dev::Secrets(args) => secrets::run(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,
+            Dev::Logs(args) => logs::run(&app, &args).await,
+            Dev::Shell(args) => shell::run(&app, &args),
+            Dev::Graph(args) => graph::run(&app, &args).await,
+            Dev::Timings(args) => timings::run(&app, &args),
+            Dev::Diagnose(args) => diagnose::run(&app, &args).await,
         },
         Command::Completions { .. } | Command::Man { .. } | Command::Internal(_) => Ok(0),
     }

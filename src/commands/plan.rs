@@ -27,7 +27,7 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     let saved = journal::read(&app.dirs, &name)?;
     let journal = saved.map(|saved| Journal { spec: spec.clone(), ..saved }).unwrap_or_else(|| Journal::new(spec));
     let facts = Box::new(journal.facts.clone());
-    let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), up::options(&args.run), app.ui.clone());
+    let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), up::options(args), app.ui.clone());
     let steps = crate::plan::steps(&cx.spec);
     let engine = Engine { steps: &steps, ledger: &Nothing, events: &(), cancel: app.cancel.clone() };
     let states = engine.observe(&cx, LIMIT).await;

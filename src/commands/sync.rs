@@ -15,6 +15,7 @@ use crate::names::EnvName;
 use crate::ports::git::Checkout;
 use crate::ports::kube::Kube;
 use crate::settings::{self, FileSettings};
+use crate::spec::Source;
 use crate::sync::live::{End, Settled, Wait};
 use crate::sync::watch::Watcher;
 use crate::sync::{Memory, SIZE_LIMIT, change, publish};
@@ -26,6 +27,7 @@ const BUSY: Duration = Duration::from_millis(500);
 pub async fn run(app: &App, args: &SyncArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
     let journal = select::journal_of(app, &name)?;
+    refuse_remote(&name, &journal.spec.source)?;
     let repo = journal.spec.repo;
     let limit = match args.max_file_size {
         Some(limit) => limit,
@@ -51,6 +53,16 @@ pub async fn run(app: &App, args: &SyncArgs) -> Result<u8> {
     };
     report.show(app)?;
     Ok(if report.is_fine() { 0 } else { Kind::Unhealthy.exit_code() })
+}
+
+/// Argo CD reads the branch from a remote, where only commits go: other people see it there.
+fn refuse_remote(name: &EnvName, source: &Source) -> Result<()> {
+    let Source::Remote { remote, .. } = source else { return Ok(()) };
+    let branch = name.branch();
+    Err(Error::usage(format!("{name} reads {branch} from {remote}, so an edit needs a commit and a push"))
+        .hint(format!("commit on the branch: git switch {branch} && git commit --all"))
+        .hint(format!("then push and deploy it: k8tre dev up {name}"))
+        .hint("or make an environment that reads from the cluster, which needs neither: k8tre dev up NAME --source cluster"))
 }
 
 fn configured_limit(app: &App, repo: &std::path::Path) -> Result<Option<u64>> {
@@ -88,7 +100,7 @@ impl Session<'_> {
             (Some((wait, report)), None) => (wait, report, began),
             (Some((wait, report)), Some((_, mut other, _))) => {
                 other.superseded = true;
-                other.show_line(self.app)?;
+                other.show_line(self.app);
                 (wait, report, began)
             }
             (None, Some(under_way)) => under_way,
@@ -166,12 +178,12 @@ impl Session<'_> {
                 result = self.sync(watcher.begun()) => result,
             };
             match result {
-                Ok(report) => report.show_line(app)?,
+                Ok(report) => report.show_line(app),
                 Err(error) if error.kind() == Kind::NotFound => return Err(error),
                 Err(error) => {
                     // The cluster may have got another address meanwhile.
                     self.kube = None;
-                    report::failed(app, &self.name, &error)?;
+                    report::failed(app, &self.name, &error);
                     if Lock::is_held(&app.dirs, &self.name) {
                         self.wait_for_others().await;
                         continue;

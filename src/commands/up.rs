@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::cli::{RunArgs, UpArgs};
-use crate::commands::{App, plan, select};
+use crate::cli::UpArgs;
+use crate::commands::{App, plan, select, source};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, Outcome, Walk};
 use crate::error::{Error, Kind, Result, ResultExt};
+use crate::gitops::tree::Tree;
 use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::Checkout;
@@ -19,7 +20,7 @@ use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
 use crate::spec::Spec;
-use crate::steps::{branch, cluster};
+use crate::steps::{branch, cluster, secrets};
 use crate::{gitops, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
@@ -31,14 +32,17 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     // Everything that can be refused is refused before anything is made or recorded.
     let journal = saved.map(|saved| Journal { spec: spec.clone(), ..saved }).unwrap_or_else(|| Journal::new(spec));
     let facts = Box::new(journal.facts.clone());
-    let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(&args.run), app.ui.clone());
-    check(app, &looking).await?;
+    let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone());
+    check(app, &looking, args).await?;
 
     let lock = Lock::take(&app.dirs, &name, "dev up")?;
     let journal = match journal::read(&app.dirs, &name)? {
         Some(saved) => Journal { spec: journal.spec, ..saved },
         None => journal,
     };
+    if args.rebase {
+        rebase(app, &looking).await?;
+    }
     let writer = Arc::new(Writer::new(&lock, journal.clone()));
     if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal)
         && let Err(error) = writer.update(|_| {})
@@ -46,13 +50,8 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
         lock.abandon();
         return Err(error);
     }
-    let cx = Context::new(
-        &journal,
-        Record::Writing(Arc::clone(&writer)),
-        app.dirs.clone(),
-        options(&args.run),
-        app.ui.clone(),
-    );
+    let cx =
+        Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options(args), app.ui.clone());
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
@@ -78,12 +77,13 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
             _ => None,
         },
     };
-    let found = match (&args.sample, &args.repo, &recorded) {
+    let mut found = match (&args.sample, &args.repo, &recorded) {
         (None, None, Some(recorded)) => Found {
             repo: recorded.spec.repo.clone(),
             sample: recorded.spec.sample,
             head: None,
             vendor: recorded.spec.vendor.clone(),
+            lists_secrets: false,
         },
         (Some(folder), _, _) => found_sample(app, folder.as_ref())?,
         (None, Some(repo), _) => found(repo)?,
@@ -102,12 +102,20 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
             .hint(format!("make another one: k8tre dev up {name}-2 …"))
             .hint(format!("or remove it first: k8tre dev down {name}")));
     }
+    found.lists_secrets = checkout.as_ref().map_or(Ok(false), |checkout| lists_secrets(checkout, &name))?;
     let files = [
         FileSettings::read(&found.repo.join(settings::FILE))?,
         FileSettings::read(&app.dirs.config.join("config.toml"))?,
     ];
-    let spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
+    let mut spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
+    source::settle(&mut spec, saved.as_ref(), checkout.as_ref()).await?;
     Ok((name, spec))
+}
+
+/// The environment's branch decides, or what is checked out while there is none.
+fn lists_secrets(checkout: &Checkout, name: &EnvName) -> Result<bool> {
+    let commit = checkout.tip(&name.branch())?.map_or_else(|| checkout.head(), Ok)?;
+    Ok(checkout.tree(commit)?.contains(gitops::ci_secrets::FILE))
 }
 
 fn found(path: &std::path::Path) -> Result<Found> {
@@ -118,6 +126,7 @@ fn found(path: &std::path::Path) -> Result<Found> {
         sample: false,
         head: checkout.head_branch().filter(|branch| !branch.starts_with("dev/")),
         vendor: gitops::vendor::suggest(&tree),
+        lists_secrets: false,
     })
 }
 
@@ -126,10 +135,11 @@ fn found_sample(app: &App, folder: Option<&PathBuf>) -> Result<Found> {
         Some(folder) => std::path::absolute(folder)?,
         None => sample::default_folder(&app.dirs),
     };
-    Ok(Found { repo, sample: true, head: Some("main".into()), vendor: "kind".into() })
+    Ok(Found { repo, sample: true, head: Some("main".into()), vendor: "kind".into(), lists_secrets: false })
 }
 
-pub fn options(run: &RunArgs) -> Options {
+pub fn options(args: &UpArgs) -> Options {
+    let run = &args.run;
     Options {
         timeout: run.timeout,
         no_wait: run.no_wait,
@@ -139,16 +149,27 @@ pub fn options(run: &RunArgs) -> Options {
         ca_bundle: run.ca_bundle.clone(),
         keep_branch: false,
         no_prepare: run.no_prepare,
+        secrets: args.secrets,
     }
 }
 
 /// All that can be known to be wrong before anything is made.
-async fn check(app: &App, cx: &Context) -> Result<()> {
+async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
     if !cx.spec.sample || sample::is_sample(&cx.spec.repo).await? {
         let checkout = Checkout::open(&cx.spec.repo)?;
         checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx)).await?;
         checkout.identity().await?;
         cx.overlay().await?.check(&cx.spec)?;
+        say_moved(app, cx, &checkout, args.rebase)?;
+        source::check(app, cx, &checkout).await?;
+        if let Some(list) = &cx.overlay().await?.secrets
+            && let [variable, ..] = secrets::missing_variables(list).as_slice()
+        {
+            return Err(Error::usage(format!(
+                "the list of secrets asks for the variable {variable}, which is not set"
+            ))
+            .hint(format!("export {variable}=… and try again")));
+        }
     } else {
         sample::check_empty(&cx.spec.repo)?;
         overlay::check_sample(&cx.spec, &cx.cluster_name())?;
@@ -182,8 +203,39 @@ async fn check(app: &App, cx: &Context) -> Result<()> {
         cluster::kind_to_create(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
     cx.install().await?;
+    cx.prerequisites().await?;
     if cx.spec.argocd.anonymous {
         app.ui.warn("--anonymous: whoever reaches Argo CD's UI or API has all rights in this cluster, without login");
+    }
+    Ok(())
+}
+
+/// Says that the base has gone on, and offers what can be done about it.
+fn say_moved(app: &App, cx: &Context, checkout: &Checkout, about_to: bool) -> Result<()> {
+    let (branch, base) = (cx.spec.name.branch(), &cx.spec.base);
+    let Some(moved) = checkout.base_moved(&branch, checkout.resolve(base)?)? else { return Ok(()) };
+    if !about_to {
+        let commits = if moved.missing == 1 { "1 commit".to_owned() } else { format!("{} commits", moved.missing) };
+        app.ui.warn(&format!(
+            "{base} has {commits} that {branch} lacks; to take them in: k8tre dev up {} --rebase",
+            cx.spec.name
+        ));
+    }
+    Ok(())
+}
+
+async fn rebase(app: &App, cx: &Context) -> Result<()> {
+    let checkout = Checkout::open(&cx.spec.repo)?;
+    let base = checkout.resolve(&cx.spec.base)?;
+    if let Some(done) = checkout.rebase_branch(&cx.spec.name.branch(), base, &branch::owner(cx)).await? {
+        app.ui.say(&format!(
+            "{} now starts at {} of {}; {} commits were carried over, before it was at {}",
+            cx.spec.name.branch(),
+            base.short(),
+            cx.spec.base,
+            done.carried,
+            done.previous.short()
+        ));
     }
     Ok(())
 }
@@ -273,7 +325,7 @@ async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<
     app.ui.say("");
     let lines = [
         ("see it", format!("k8tre dev status {name}")),
-        ("Argo CD's UI", format!("k8tre dev open {name}     (user admin, password: k8tre dev password {name})")),
+        ("Argo CD's UI", format!("k8tre dev open --name {name}     (user admin, password: k8tre dev password {name})")),
         ("kubectl", format!("export KUBECONFIG=\"$(k8tre dev kubeconfig {name})\"")),
         ("edit", format!("commit on {} in {}, then: k8tre dev up {name}", name.branch(), cx.spec.repo.display())),
         ("remove it", format!("k8tre dev down {name}")),

@@ -2,6 +2,8 @@
 
 mod argocd;
 mod collections;
+mod numbers;
+mod paths;
 mod strings;
 
 use std::sync::{Arc, OnceLock};
@@ -9,6 +11,9 @@ use std::sync::{Arc, OnceLock};
 use gotmpl::{FuncMap, TemplateError, Value, ValueFunc};
 
 use super::params;
+
+/// What is said of a function that Argo CD knows and whose result k8tre does not: the result is open, and no mistake.
+pub const UNPREDICTABLE: &str = "cannot be predicted";
 
 /// Put after everything that a template prints: a value as Go prints it.
 pub const SHOW: &str = "\u{1}show";
@@ -27,8 +32,11 @@ pub fn all() -> FuncMap {
         let mut functions = Registry::default();
         builtins(&mut functions);
         strings::register(&mut functions);
+        numbers::register(&mut functions);
+        paths::register(&mut functions);
         collections::register(&mut functions);
         argocd::register(&mut functions);
+        functions.must();
         functions.0
     })
     .clone()
@@ -39,6 +47,33 @@ pub fn all() -> FuncMap {
 pub fn names() -> Vec<String> {
     all().into_keys().filter(|name| name != SHOW).collect()
 }
+
+const MUST: &[&str] = &[
+    "append",
+    "chunk",
+    "compact",
+    "deepCopy",
+    "first",
+    "fromJson",
+    "has",
+    "initial",
+    "last",
+    "merge",
+    "mergeOverwrite",
+    "prepend",
+    "push",
+    "regexFind",
+    "regexFindAll",
+    "regexReplaceAllLiteral",
+    "regexSplit",
+    "rest",
+    "reverse",
+    "slice",
+    "toPrettyJson",
+    "toRawJson",
+    "uniq",
+    "without",
+];
 
 #[derive(Default)]
 struct Registry(FuncMap);
@@ -55,6 +90,16 @@ impl Registry {
             })
         });
         self.0.insert(name.to_owned(), bounded);
+    }
+
+    /// sprig's second name for a function, under which it gives back an error instead of panicking: the same here.
+    fn must(&mut self) {
+        for name in MUST {
+            if let Some(function) = self.0.get(*name).cloned() {
+                let (first, rest) = name.split_at(1);
+                self.0.insert(format!("must{}{rest}", first.to_uppercase()), function);
+            }
+        }
     }
 
     /// A function of text alone.
@@ -171,6 +216,10 @@ fn go_printed(arguments: &[Value]) -> Vec<Value> {
                 *value = params::text(value).into();
                 rewritten.push_str("%v");
             }
+            ("s", Some(value @ Value::List(_))) if texts(value) => {
+                *value = params::text(value).into();
+                rewritten.push_str("%s");
+            }
             (directive, Some(value @ Value::Float(_))) if directive.ends_with('d') => {
                 *value = format!("%!d(float64={})", params::text(value)).into();
                 rewritten.push_str("%s");
@@ -184,6 +233,10 @@ fn go_printed(arguments: &[Value]) -> Vec<Value> {
         *format = rewritten.into();
     }
     arguments
+}
+
+fn texts(value: &Value) -> bool {
+    matches!(value, Value::List(items) if items.iter().all(|item| matches!(item, Value::String(_))))
 }
 
 const MAX_ARGUMENTS: usize = 12;

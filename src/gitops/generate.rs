@@ -9,7 +9,7 @@ use gotmpl::Value;
 use serde_json::Value as Json;
 
 use super::appset::{Clusters, Generator, Kind, Pattern, Problem};
-use super::params::{self, Map};
+use super::params::{self, Map, StringMaps};
 use super::selector::Selector;
 use super::template::Engine;
 use super::world::{Selected, World};
@@ -214,8 +214,8 @@ impl Run<'_> {
             found.push(simple);
         }
         if let Some(text) = yaml {
-            let document = yaml::document("elementsYaml", text.as_bytes()).map_err(|e| problem(e.to_string()))?;
-            match params::value(&document.value) {
+            let elements = yaml::data("elementsYaml", text.as_bytes()).map_err(|e| problem(e.to_string()))?;
+            match params::value(&elements) {
                 Value::Nil => {}
                 Value::List(items) => {
                     for item in items.iter() {
@@ -247,7 +247,8 @@ impl Run<'_> {
             }
             for inner in inner? {
                 found.push(match self.engine.is_go() {
-                    true => params::merged(&inner, &outer),
+                    true => params::merged_typed(&inner, &outer, string_maps(second), string_maps(first))
+                        .map_err(|message| Problem::new(&format!("{}/matrix", generator.pointer), message))?,
                     false => combined(&outer, &inner)
                         .map_err(|message| Problem::new(&format!("{}/matrix", generator.pointer), message))?,
                 });
@@ -279,13 +280,32 @@ impl Run<'_> {
             }
             for (key, base) in &mut merged {
                 match by_key.get(key) {
-                    Some(over) if self.engine.is_go() => *base = params::merged(base, over),
+                    Some(over) if self.engine.is_go() => {
+                        let types = (string_maps(&children[0]), string_maps(child));
+                        *base = params::merged_typed(base, over, types.0, types.1)
+                            .map_err(|message| Problem::new(&format!("{}/merge", generator.pointer), message))?;
+                    }
                     Some(over) => base.extend(over.clone()),
                     None => {}
                 }
             }
         }
         Ok(merged.into_iter().map(|(_, params)| params).collect())
+    }
+}
+
+/// Which maps of strings the parameters of a generator hold.
+fn string_maps(generator: &Generator) -> StringMaps {
+    match &generator.kind {
+        Kind::Git(git) => StringMaps { values: !git.values.is_empty(), metadata: false },
+        Kind::Clusters(clusters) => StringMaps { values: !clusters.values.is_empty(), metadata: !clusters.flat_list },
+        Kind::Matrix(children) | Kind::Merge { generators: children, .. } => {
+            children.iter().map(string_maps).fold(StringMaps::default(), |all, maps| StringMaps {
+                values: all.values || maps.values,
+                metadata: all.metadata || maps.metadata,
+            })
+        }
+        Kind::List { .. } | Kind::Unpredictable { .. } => StringMaps::default(),
     }
 }
 

@@ -47,6 +47,19 @@ pub fn name_problem(name: &str) -> Option<String> {
     None
 }
 
+/// Why the API server refuses a name of an Application.
+pub fn object_name_problem(name: &str) -> Option<String> {
+    if name.len() > 253 {
+        return Some(format!("it has {} characters, at most 253 are possible", name.len()));
+    }
+    let allowed = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '.');
+    if let Some(c) = name.chars().find(|c| !allowed(*c)) {
+        return Some(format!("it contains '{}'", c.escape_debug()));
+    }
+    let part = |part: &str| !part.is_empty() && !part.starts_with('-') && !part.ends_with('-');
+    (!name.split('.').all(part)).then(|| "a part of it is empty, or starts or ends with a dash".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +71,10 @@ mod tests {
         }
         for bad in ["-a", "a.", "a b", "a/b", "é", &"a".repeat(64)] {
             assert!(value_problem(bad).is_some(), "{bad}");
+        }
+        for (name, good) in [("a.b-c", true), ("0", true), ("A", false), ("a_b", false), ("a-", false), ("a..b", false)]
+        {
+            assert_eq!(object_name_problem(name).is_none(), good, "{name}");
         }
         assert_eq!(key_problem("k8tre.io/skip-nginx"), None);
         for bad in ["", "/a", "a/", "K8/x", "a b"] {

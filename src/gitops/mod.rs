@@ -5,6 +5,7 @@
 
 pub mod appset;
 mod blocks;
+pub mod ci_secrets;
 mod environment;
 pub mod finding;
 mod functions;
@@ -23,6 +24,7 @@ mod reason;
 pub mod repository;
 pub mod selector;
 pub mod template;
+mod template_patch;
 mod templates;
 #[cfg(test)]
 mod testing;
@@ -31,4 +33,4 @@ pub mod tree;
 pub mod url;
 pub mod vendor;
 pub mod world;
-mod yaml;
+pub mod yaml;

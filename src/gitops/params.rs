@@ -89,6 +89,37 @@ pub fn merged(base: &Map, over: &Map) -> Map {
     result
 }
 
+/// Where maps of strings stand among the parameters of generators. Into such a map the controller cannot merge one of
+/// any values: it fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StringMaps {
+    pub values: bool,
+    pub metadata: bool,
+}
+
+/// [`merged`], where `base` holds these maps of strings and `over` those.
+pub fn merged_typed(base: &Map, over: &Map, in_base: StringMaps, in_over: StringMaps) -> Result<Map, String> {
+    let filled = |map: &Map, key: &str| matches!(map.get(key), Some(Value::Map(fields)) if !fields.is_empty());
+    let clash = |key: &str, base_typed: bool, over_typed: bool| {
+        base_typed && !over_typed && filled(over, key) && matches!(base.get(key), Some(Value::Map(_)))
+    };
+    let metadata_clash = || {
+        let below = |map: &Map, key: &str| map.get("metadata").and_then(|m| m.field(key)).cloned();
+        ["labels", "annotations"].iter().any(|key| {
+            matches!((below(base, key), below(over, key)), (Some(Value::Map(_)), Some(Value::Map(over))) if !over.is_empty())
+        })
+    };
+    if clash("values", in_base.values, in_over.values) {
+        return Err("both give values, and Argo CD fails to put those of a list or file into a generator's own".into());
+    }
+    if in_base.metadata && !in_over.metadata && metadata_clash() {
+        return Err(
+            "both give labels or annotations, and Argo CD fails to put those of a list or file into a cluster's".into(),
+        );
+    }
+    Ok(merged(base, over))
+}
+
 /// Nested parameters as `a.b.0`, which is what a generator's own `selector` sees.
 pub fn flattened(params: &Map) -> BTreeMap<String, String> {
     let mut flat = BTreeMap::new();

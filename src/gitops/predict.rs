@@ -20,7 +20,7 @@ use super::template::Engine;
 use super::tree::Tree;
 pub use super::world::Cluster;
 use super::world::World;
-use super::{labels, reason, yaml};
+use super::{functions, labels, reason, template_patch, yaml};
 
 /// What the repository makes of these clusters.
 #[derive(Debug, Default, Serialize)]
@@ -252,14 +252,25 @@ impl<'a> Predictor<'a> {
                 );
                 continue;
             }
-            if !self.world.knows(&app.server, &app.cluster) {
-                let place = if app.server.is_empty() { &app.cluster } else { &app.server };
+            if let Some(problem) = self.world.unreachable(&app.server, &app.cluster) {
                 self.result.findings.push(
                     Finding::error("destination-unknown", &set.file, set.line("/spec/template/spec/destination"))
                         .message(format!(
-                            "Application {name} goes to \"{place}\", which is not a cluster of this Argo CD"
+                            "ApplicationSet {}: the destination of Application {name} {problem}",
+                            set.name
                         ))
                         .fix("use {{.server}} of a cluster generator, or register the cluster"),
+                );
+                continue;
+            }
+            if let Some(problem) = labels::object_name_problem(name) {
+                self.result.findings.push(
+                    Finding::error("name-invalid", &set.file, name_line)
+                        .message(format!(
+                            "ApplicationSet {}: \"{name}\" cannot be the name of an Application: {problem}",
+                            set.name
+                        ))
+                        .fix("clean it: {{.name | normalize}}, {{.nameNormalized}}, {{.path.basenameNormalized}}"),
                 );
                 continue;
             }
@@ -281,6 +292,9 @@ impl<'a> Predictor<'a> {
     /// One failure stops the whole ApplicationSet: the controller creates and updates nothing of it.
     fn failed(&mut self, set: &ApplicationSet, problem: &Problem) {
         let line = set.line(&problem.pointer);
+        if problem.message.contains(functions::UNPREDICTABLE) {
+            return self.exclude(set, format!("{}:{line}: {}", set.file, problem.message), true);
+        }
         self.result.findings.push(
             Finding::error("render-error", &set.file, line)
                 .message(format!("ApplicationSet {}: {}", set.name, problem.message))
@@ -352,31 +366,14 @@ fn patched(mut app: Value, set: &ApplicationSet, engine: &Engine, parameters: &P
     let Some(template) = &set.spec.template_patch else { return Ok(app) };
     let problem = |message: String| Problem::new("/spec/templatePatch", message);
     let text = engine.render(template, parameters).map_err(|e| problem(format!("cannot render templatePatch: {e}")))?;
-    let patch = yaml::document("templatePatch", text.as_bytes())
-        .map_err(|e| problem(format!("{e}: {}", e.detail_text().unwrap_or_default())))?
-        .value;
-    if !patch.is_object() && !patch.is_null() {
-        return Err(problem("templatePatch is not a map".into()));
-    }
-    if has_directive(&patch) {
-        return Err(problem("templatePatch uses a $patch directive, which k8tre cannot follow".into()));
-    }
+    let patch = yaml::data("templatePatch", text.as_bytes())
+        .map_err(|e| problem(format!("{e}: {}", e.detail_text().unwrap_or_default())))?;
     let project = app.pointer("/spec/project").cloned();
-    if !patch.is_null() {
-        json_patch::merge(&mut app, &patch);
-    }
+    template_patch::apply(&mut app, patch).map_err(problem)?;
     if let (Some(project), Some(Value::Object(spec))) = (project, app.get_mut("spec")) {
         spec.insert("project".into(), project);
     }
     Ok(app)
-}
-
-fn has_directive(value: &Value) -> bool {
-    match value {
-        Value::Object(fields) => fields.iter().any(|(key, field)| key.starts_with('$') || has_directive(field)),
-        Value::Array(items) => items.iter().any(has_directive),
-        _ => false,
-    }
 }
 
 /// Two ApplicationSets that make the same name: neither can update what the other owns.

@@ -155,7 +155,7 @@ fn every_kind_of_generator() {
             "{{.n}}",
             "v",
         ),
-        ("[{list: {elementsYaml: '[{n: w}]'}}, {list: {elements: [{n: x}]}}]", "{{.n}}", "w x"),
+        ("[{list: {elementsYaml: '[{id: w}]'}}, {list: {elements: [{id: x}]}}]", "{{.id}}", "w x"),
         (
             "[{matrix: {generators: [{list: {elements: [{e: dev}, {e: prd}]}}, {clusters: {selector: {matchLabels: {env: '{{.e}}'}}, values: {o: '{{.e}}', l: '{{.name}}'}}}]}}]",
             "{{.nameNormalized}}-{{.values.l | lower | replace \"_\" \"\"}}{{.values.o}}",
@@ -167,9 +167,9 @@ fn every_kind_of_generator() {
             "a-s1-p a-s1-q a-s2-p a-s2-q",
         ),
         (
-            "[{merge: {mergeKeys: [name], generators: [{clusters: {values: {c: blue}}}, {list: {elements: [{name: a, values: {c: red}}, {name: zz, values: {c: no}}]}}]}}]",
+            "[{merge: {mergeKeys: [name], generators: [{clusters: {values: {c: blue}}}, {list: {elements: [{name: a, nameNormalized: red}, {name: zz}]}}]}}]",
             "{{.nameNormalized}}-{{.values.c}}",
-            "a-red b-2-blue in-cluster-blue",
+            "b-2-blue in-cluster-blue red-blue",
         ),
         (
             "[{list: {elements: [{n: t}], template: {metadata: {name: 'own-{{.n}}', labels: {}}, spec: {}}}}]",

@@ -170,6 +170,11 @@ fn explanations() -> Vec<Explanation> {
             "the repository leaves METALLB_IP_RANGE unset, which gives an empty pool",
             "preset.address-range",
         ),
+        (
+            "prerequisites: none",
+            "the cluster has no Gateway API and no Cilium; parts that use their kinds fail until you list them",
+            "prerequisites",
+        ),
         ("ignoreDifferences", "values that each render makes anew are no drift", "preset.ignore-differences"),
     ]
     .map(|(choice, reason, setting)| Explanation {

@@ -1,10 +1,12 @@
 //! The two template languages of ApplicationSets: Go's `text/template` with sprig, and the older `{{name}}`.
 //!
-//! The crate `gotmpl` does the Go templates. Compared (2026): `gtmpl` 0.7 and its fork `gtmpl-ng` 1.0 know no
-//! `missingkey`; `go-template` 0.0.3 is a copy of the former; `gotemplate` 0.1 is a part of another product without
-//! releases of its own. `gotmpl` 0.6 has `missingkey`, `else if`, `break`, trim markers and `printf` as Go has them,
-//! forbids unsafe code and panics, and bounds nesting. This module adds what it leaves open, by rewriting the parsed
-//! template before it runs:
+//! The crate `gotmpl` does the Go templates. Compared by their sources (November 2026): `gtmpl` 0.7.1 and its copy
+//! `go-template` 0.0.3 know neither `missingkey` nor `break`; the fork `gtmpl-ng` 1.0.0 has Helm's functions and `break`,
+//! but no `missingkey`; `gotemplate` 0.1.0 follows Go to the byte, with `missingkey`, but takes no functions of one's own,
+//! and Argo CD's templates live on sprig's. `gotmpl` 0.6.1 has `missingkey`, `else if`, `break`, trim markers, `printf` as Go
+//! has them and functions of one's own, forbids unsafe code and the lints that lead to panics, and bounds nesting. What it
+//! prints is compared with the real controller (`tests/fixtures/generators`). This module adds what it leaves open, by
+//! rewriting the parsed template before it runs:
 //! - `index` of an absent key in a map of strings (labels, annotations, values) is "", as in Go, and not `<no value>`;
 //! - numbers print as Go prints them (`1e+06`);
 //! - blocks must be closed (`blocks`);

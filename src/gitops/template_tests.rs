@@ -52,6 +52,18 @@ fn go_templates_print_what_go_prints() {
             "{{printf \"%d %d%% %05d\" .three 3 42}} {{b64dec \"!!\"}}",
             "%!d(float64=3) 3% 00042 illegal base64 data at input byte 0",
         ),
+        ("{{toJson (dict \"a\" 1.5e19 \"b\" 2e21 \"c\" 5e-7)}}", "{\"a\":15000000000000000000,\"b\":2e+21,\"c\":5e-7}"),
+        ("{{toYaml (dict \"a\" \"b: c\" \"d\" \"12\")}}", "a: 'b: c'\nd: \"12\""),
+        ("{{printf \"%s\" .list}} {{trunc 1 \"é\"}}", "[b a] \u{fffd}"),
+        ("{{seq 3}} {{untilStep 6 0 -2}} {{round 1.256 2}} {{addf 0.1 0.2}} {{div 7 2}}", "1 2 3 [6 4 2] 1.26 0.3 3"),
+        (
+            "{{regexSplit \",\" \"a,b\" -1}} {{mustRegexFindAll \"[ab]\" \"abc\" 1}} {{splitn \",\" 2 \"a,b,c\"}}",
+            "[a b] [a] map[_0:a _1:b,c]",
+        ),
+        (
+            "{{camelcase \"a_b\"}} {{swapcase \"aB c\"}} {{initials \"First Try\"}} {{pluck \"a\" (dict \"a\" 1)}} {{typeOf .list}}",
+            "AB Ab C FT [1] []interface {}",
+        ),
         ("{{slice .list 1}}{{trunc -3 \"abcdef\"}}", "[a]def"),
         ("{{dig \"a\" \"c\" \"none\" .map}}{{dig \"q\" \"c\" \"none\" .map}}", "dnone"),
     ] {

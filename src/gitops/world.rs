@@ -122,6 +122,12 @@ impl<'a> World<'a> {
                 return Err(format!("\"{value}\" cannot be the value of a label: {problem}"));
             }
         }
+        let keys = selector.labels.keys().chain(selector.expressions.iter().map(|expression| &expression.key));
+        for key in keys {
+            if let Some(problem) = super::labels::key_problem(key) {
+                return Err(format!("\"{key}\" cannot be the key of a label: {problem}"));
+            }
+        }
         if selector.is_empty() {
             return Ok(self.clusters.iter().map(|cluster| &cluster.params).chain(&self.local).collect());
         }
@@ -144,11 +150,17 @@ impl<'a> World<'a> {
         self.clusters.iter().map(|cluster| (cluster.name.as_str(), misses(cluster))).collect()
     }
 
-    /// Whether Argo CD knows a destination.
-    pub fn knows(&self, server: &str, name: &str) -> bool {
-        server == IN_CLUSTER
-            || (server.is_empty() && name == "in-cluster")
-            || self.clusters.iter().any(|c| if server.is_empty() { c.name == name } else { c.server == server })
+    /// Why Argo CD can send nothing to a destination.
+    pub fn unreachable(&self, server: &str, name: &str) -> Option<String> {
+        let server = server.trim_end_matches('/');
+        let known = match (server, name) {
+            ("", "") => return Some("names no cluster".into()),
+            ("", "in-cluster") | (IN_CLUSTER, "") => true,
+            ("", name) => self.clusters.iter().any(|cluster| cluster.name == name),
+            (server, "") => self.clusters.iter().any(|cluster| cluster.server.trim_end_matches('/') == server),
+            (server, name) => return Some(format!("names a cluster twice, as {name} and as {server}")),
+        };
+        (!known).then(|| format!("is \"{server}{name}\", which is not a cluster of this Argo CD"))
     }
 }
 

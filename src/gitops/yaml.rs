@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 
@@ -58,18 +58,26 @@ pub fn token(key: &str) -> String {
 
 /// The documents of a file; empty ones are left out. Errors name file, line and column.
 pub fn documents(file: &str, content: &[u8]) -> Result<Vec<Document>> {
-    let text = std::str::from_utf8(content).map_err(|_| {
-        Error::failed(format!("{file} is not UTF-8 text")).hint(format!("convert it: iconv -t utf-8 {file}"))
-    })?;
-    // Manifests are small and flat. What goes beyond this is an attack or an accident.
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: 100, max_nodes: 500_000, max_aliases: 5_000, max_documents: 2_000 },
+        budget: budget(),
         // `y` and `on` are words here, as for kustomize.
         strict_booleans: true,
         with_snippet: false,
     };
-    let documents: Vec<Spanned<Node>> =
-        serde_saphyr::from_str_multiple_with_options(text, options).map_err(|error| {
+    read::<false>(file, content, options)
+}
+
+/// Manifests are small and flat. What goes beyond this is an attack or an accident.
+fn budget() -> Option<serde_saphyr::Budget> {
+    serde_saphyr::budget! { max_depth: 100, max_nodes: 500_000, max_aliases: 5_000, max_documents: 2_000 }
+}
+
+fn read<const TYPED_KEYS: bool>(file: &str, content: &[u8], options: serde_saphyr::Options) -> Result<Vec<Document>> {
+    let text = std::str::from_utf8(content).map_err(|_| {
+        Error::failed(format!("{file} is not UTF-8 text")).hint(format!("convert it: iconv -t utf-8 {file}"))
+    })?;
+    let documents: Vec<Spanned<Node<TYPED_KEYS>>> = serde_saphyr::from_str_multiple_with_options(text, options)
+        .map_err(|error| {
             let place = error.location().map(|l| format!(":{}:{}", l.line(), l.column())).unwrap_or_default();
             Error::failed(format!("{file}{place}: this is not valid YAML")).detail(error.to_string())
         })?;
@@ -82,6 +90,19 @@ pub fn documents(file: &str, content: &[u8]) -> Result<Vec<Document>> {
         .collect())
 }
 
+/// The first document of a text that Argo CD decodes itself, as it decodes it: by the older rules of YAML 1.1, where
+/// `yes` is true and 010 is 8; of a key that is there twice, the last counts. Null if there is none.
+pub fn data(file: &str, content: &[u8]) -> Result<Value> {
+    let options = serde_saphyr::options! {
+        budget: budget(),
+        strict_booleans: false,
+        legacy_octal_numbers: true,
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+        with_snippet: false,
+    };
+    Ok(read::<true>(file, content, options)?.into_iter().next().map_or(Value::Null, |document| document.value))
+}
+
 /// The only document of a file, or null if it is empty.
 pub fn document(file: &str, content: &[u8]) -> Result<Document> {
     let mut documents = documents(file, content)?;
@@ -92,13 +113,14 @@ pub fn document(file: &str, content: &[u8]) -> Result<Document> {
     Ok(documents.pop().unwrap_or_else(|| Document { value: Value::Null, lines: Lines::default() }))
 }
 
-enum Node {
+/// With typed keys, a key is read as a value is, and then written as text: `yes` is the key "true".
+enum Node<const TYPED_KEYS: bool> {
     Scalar(Value),
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(String, Spanned<Node>)>),
+    List(Vec<Spanned<Self>>),
+    Map(Vec<(String, Spanned<Self>)>),
 }
 
-fn split(node: Spanned<Node>) -> (Value, Lines) {
+fn split<const TYPED_KEYS: bool>(node: Spanned<Node<TYPED_KEYS>>) -> (Value, Lines) {
     let mut lines = Lines { line: u32::try_from(node.referenced.line()).unwrap_or(u32::MAX), below: BTreeMap::new() };
     let value = match node.value {
         Node::Scalar(value) => value,
@@ -127,58 +149,58 @@ fn split(node: Spanned<Node>) -> (Value, Lines) {
     (value, lines)
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de, const TYPED_KEYS: bool> Deserialize<'de> for Node<TYPED_KEYS> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        deserializer.deserialize_any(NodeVisitor::<TYPED_KEYS>)
     }
 }
 
-struct NodeVisitor;
+struct NodeVisitor<const TYPED_KEYS: bool>;
 
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+impl<'de, const TYPED_KEYS: bool> Visitor<'de> for NodeVisitor<TYPED_KEYS> {
+    type Value = Node<TYPED_KEYS>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("a YAML value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
         Ok(Node::Scalar(Value::Bool(value)))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
         Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
         Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
         Ok(Node::Scalar(Number::from_f64(value).map_or(Value::Null, Value::Number)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
         Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Node, E> {
+    fn visit_string<E>(self, value: String) -> Result<Self::Value, E> {
         Ok(Node::Scalar(value.into()))
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(Node::Scalar(Value::Null))
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
         Ok(Node::Scalar(Value::Null))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         Node::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
         while let Some(item) = access.next_element()? {
             items.push(item);
@@ -186,12 +208,29 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = access.next_entry()? {
-            entries.push(entry);
+        while let Some(key) = access.next_key_seed(Key::<TYPED_KEYS>)? {
+            entries.push((key, access.next_value()?));
         }
         Ok(Node::Map(entries))
+    }
+}
+
+struct Key<const TYPED: bool>;
+
+impl<'de, const TYPED: bool> DeserializeSeed<'de> for Key<TYPED> {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        if !TYPED {
+            return String::deserialize(deserializer);
+        }
+        match Node::<TYPED>::deserialize(deserializer)? {
+            Node::Scalar(Value::String(key)) => Ok(key),
+            Node::Scalar(key) => Ok(key.to_string()),
+            Node::List(_) | Node::Map(_) => Err(serde::de::Error::custom("a key is not a scalar")),
+        }
     }
 }
 
@@ -224,6 +263,14 @@ mod tests {
             assert!(error.to_string().starts_with(place), "{error:?}");
         }
         assert!(documents("f", &[0xff, 0xfe]).unwrap_err().to_string().contains("not UTF-8"));
+    }
+
+    #[test]
+    fn data_follow_the_older_rules() {
+        let text = "yes: no\n\"y\": 010\nn: 1\na: 1\na: on\n1: x\n---\nsecond: 1\n";
+        let expected = json!({"true": false, "y": 8, "false": 1, "a": true, "1": "x"});
+        assert_eq!(data("f.yaml", text.as_bytes()).unwrap(), expected);
+        assert_eq!(data("f.yaml", b"# nothing\n").unwrap(), Value::Null);
     }
 
     #[test]

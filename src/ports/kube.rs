@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use futures::io::AsyncBufRead;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, LogParams, Patch, PatchParams,
@@ -50,6 +51,10 @@ impl Type {
     pub fn kind(&self) -> &str {
         &self.resource.kind
     }
+
+    pub fn is_namespaced(&self) -> bool {
+        self.namespaced
+    }
 }
 
 /// Kinds without a namespace among those that k8tre handles by name. Anything else that it meets
@@ -64,6 +69,20 @@ const CLUSTER_SCOPED: [&str; 8] = [
     "PersistentVolume",
     "GatewayClass",
 ];
+
+/// Which part of a log is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LogOptions {
+    pub follow: bool,
+    /// The container's run before this one.
+    pub previous: bool,
+    /// Last lines only.
+    pub tail: Option<i64>,
+    /// Only what is younger, in seconds.
+    pub since: Option<i64>,
+    /// Only what comes after this moment.
+    pub after: Option<jiff::Timestamp>,
+}
 
 #[derive(Clone)]
 pub struct Kube {
@@ -124,17 +143,36 @@ impl Kube {
 
     /// Server-side apply of one object, whose namespace is the given one unless it names its own.
     pub async fn apply(&self, object: &Value, namespace: &str) -> Result<Value> {
-        let of = Type::of(object)?;
+        self.apply_as(&Type::of(object)?, object, namespace).await
+    }
+
+    /// The same for an object whose type had to be asked for.
+    pub async fn apply_as(&self, of: &Type, object: &Value, namespace: &str) -> Result<Value> {
         let name = name_of(object)?;
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
         let params = PatchParams::apply(MANAGER).force();
         let applied = self
-            .api(&of, namespace)
+            .api(of, namespace)
             .patch(name, &params, &Patch::Apply(object))
             .await
             .map_err(|e| self.explain(e))
             .with_context(|| format!("cannot apply {} {name}", of.kind()))?;
         Ok(serde_json::to_value(applied)?)
+    }
+
+    /// The type of an object of any kind, as the server knows it; `None` when it does not.
+    pub async fn discover(&self, object: &Value) -> Result<Option<Type>> {
+        let of = Type::of(object)?;
+        let resource = &of.resource;
+        let kind = GroupVersionKind::gvk(&resource.group, &resource.version, &resource.kind);
+        match kube::discovery::pinned_kind(&self.client, &kind).await {
+            Ok((resource, found)) => {
+                Ok(Some(Type { resource, namespaced: found.scope == kube::discovery::Scope::Namespaced }))
+            }
+            Err(kube::Error::Discovery(_)) => Ok(None),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(e) => Err(self.explain(e)).with_context(|| format!("cannot ask for the kind {}", of.kind())),
+        }
     }
 
     pub async fn get(&self, of: &Type, namespace: &str, name: &str) -> Result<Option<Value>> {
@@ -207,6 +245,29 @@ impl Kube {
             .with_context(|| format!("cannot read the log of {pod}"))
     }
 
+    /// A container's log as it comes, each line with its time in front.
+    pub async fn log_stream(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        options: LogOptions,
+    ) -> Result<impl AsyncBufRead + Unpin + use<>> {
+        let params = LogParams {
+            container: Some(container.to_owned()),
+            follow: options.follow,
+            previous: options.previous,
+            timestamps: true,
+            tail_lines: options.tail,
+            since_seconds: options.since,
+            since_time: options.after,
+            ..LogParams::default()
+        };
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
+        let stream = pods.log_stream(pod, &params).await.map_err(|e| self.explain(e));
+        Ok(Box::pin(stream.with_context(|| format!("cannot read the log of {pod}"))?))
+    }
+
     pub async fn merge(&self, of: &Type, namespace: &str, name: &str, patch: &Value) -> Result<()> {
         let patched = self.api(of, namespace).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         patched.map(drop).map_err(|e| self.explain(e)).with_context(|| format!("cannot change {} {name}", of.kind()))
@@ -232,6 +293,8 @@ impl Kube {
 
 /// An object of a list, which does not say its type itself.
 fn typed(of: &Type, mut object: DynamicObject) -> Result<Value> {
+    // Who wrote which field: a third of the object, and nobody here asks.
+    object.metadata.managed_fields = None;
     object.types.get_or_insert_with(|| kube::api::TypeMeta {
         api_version: of.resource.api_version.clone(),
         kind: of.resource.kind.clone(),

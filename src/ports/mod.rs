@@ -5,6 +5,7 @@ pub mod dirs;
 pub mod docker;
 pub mod environment;
 pub mod fetch;
+pub mod forward;
 pub mod git;
 pub mod kube;
 pub mod kubeconfig;

@@ -1,6 +1,7 @@
 //! Other programs: started with an explicit argument list, bounded in time and output, ended with us.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -115,12 +116,7 @@ impl Program {
         let shown = self.shown();
         tracing::debug!(command = shown, "run");
         let mut command = self.command();
-        let mut child = command.spawn().map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::failed(format!("the program {} was not found", self.program.display()))
-            }
-            _ => Error::from(e).context(format!("cannot start {shown}")),
-        })?;
+        let mut child = command.spawn().map_err(|e| self.not_started(e))?;
         let group = Group(child.id().filter(|_| self.own_group).and_then(|id| Pid::from_raw(id.cast_signed())));
         let mut stdin = child.stdin.take();
         let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
@@ -155,6 +151,30 @@ impl Program {
         let ended = output.code.map_or("was ended by a signal".to_owned(), |code| format!("exited with {code}"));
         let words = if output.stderr.is_empty() { output.text() } else { output.errors() };
         Err(Error::failed(format!("{shown} {ended}")).detail(crate::text::printable(&words)))
+    }
+
+    /// Becomes the program, which gets terminal, signals and exit code as they are; returns only if
+    /// that cannot be done.
+    #[allow(clippy::disallowed_methods)]
+    pub fn replace(self) -> Error {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.args);
+        for (name, value) in &self.envs {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        self.not_started(command.exec())
+    }
+
+    fn not_started(&self, error: std::io::Error) -> Error {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::failed(format!("the program {} was not found", self.program.display()))
+            }
+            _ => Error::from(error).context(format!("cannot start {}", self.shown())),
+        }
     }
 
     #[allow(clippy::disallowed_methods)] // this is the adapter that everybody else goes through

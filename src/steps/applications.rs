@@ -158,11 +158,7 @@ impl Step<Context> for Applications {
 
     async fn observe(&self, cx: &Context) -> Result<State> {
         let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        let judged = judge_all(cx, &kube).await?;
-        Ok(match judged.iter().find(|one| !one.verdict.is_healthy()) {
-            None => State::Ready,
-            Some(one) => State::Drifted(format!("{}: {}", one.name, one.verdict.reason())),
-        })
+        Ok(state_of(&judge_all(cx, &kube).await?))
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
@@ -196,6 +192,14 @@ impl Step<Context> for Applications {
 
     async fn undo(&self, _cx: &Context) -> Result<()> {
         Ok(())
+    }
+}
+
+/// What the Applications say of the step that waits for them.
+pub fn state_of(judged: &[Judged]) -> State {
+    match judged.iter().find(|one| !one.verdict.is_healthy()) {
+        None => State::Ready,
+        Some(one) => State::Drifted(format!("{}: {}", one.name, one.verdict.reason())),
     }
 }
 

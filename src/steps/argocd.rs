@@ -13,13 +13,15 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::kube::{Kube, Type, name_of};
-use crate::steps::{ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, IMAGES, ROOT, objects};
+use crate::steps::{ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, IMAGES, PREREQUISITES, ROOT, objects};
 
 /// On the namespace: digest of what was applied as a whole.
 const APPLIED: &str = "k8tre.dev/argocd";
 const POLL: Duration = Duration::from_millis(150);
 
-pub struct ArgoCdConfig;
+pub struct ArgoCdConfig {
+    pub after_prerequisites: bool,
+}
 
 #[async_trait]
 impl Step<Context> for ArgoCdConfig {
@@ -28,7 +30,7 @@ impl Step<Context> for ArgoCdConfig {
     }
 
     fn needs(&self) -> &[StepId] {
-        &[CLUSTER]
+        if self.after_prerequisites { &[CLUSTER, PREREQUISITES] } else { &[CLUSTER] }
     }
 
     fn inside(&self) -> Option<StepId> {

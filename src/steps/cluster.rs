@@ -10,7 +10,6 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::journal;
-use crate::ports::fetch::Fetcher;
 use crate::ports::kube::{Kube, Type};
 use crate::ports::machine::Machine;
 use crate::preflight::ports::choose;
@@ -44,8 +43,7 @@ pub async fn kind_spec(cx: &Context) -> Result<KindSpec> {
 
 /// kind with its program, which is fetched if need be.
 pub async fn kind_to_create(cx: &Context) -> Result<Kind> {
-    let fetcher = Fetcher::new(&cx.dirs.cache).offline(cx.options.offline).ca_bundle(cx.options.ca_bundle.clone());
-    Ok(Kind::new(cx.docker().await?.clone(), Some(binary::ensure(&fetcher).await?)))
+    Ok(Kind::new(cx.docker().await?.clone(), Some(binary::ensure(&cx.fetcher()).await?)))
 }
 
 /// kind with the program on PATH, or without one: enough for everything but creating.

@@ -11,6 +11,7 @@ use crate::engine::{State, Step, StepId};
 use crate::error::Result;
 use crate::ports::docker::{ContainerState, full_reference};
 use crate::ports::kube::Type;
+use crate::prerequisites::Prepared;
 use crate::providers::kind::nodes_of;
 use crate::steps::{CLUSTER, IMAGES};
 
@@ -22,7 +23,8 @@ pub struct Images;
 async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
     let docker = cx.docker().await?;
     let mut here = Vec::new();
-    for image in cx.install().await?.images() {
+    let prerequisites = cx.prerequisites().await?.iter().flat_map(Prepared::images);
+    for image in cx.install().await?.images().into_iter().chain(prerequisites) {
         if docker.image_present(&image).await? {
             here.push(image);
         }

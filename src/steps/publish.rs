@@ -102,7 +102,7 @@ impl Step<Context> for Publish {
             .await?;
         let branch_is_back = cx.facts().synced.is_some_and(|synced| synced.commit != tip.to_string());
         cx.note(|facts| {
-            facts.publish(&tip.to_string(), now);
+            facts.publish(tip, now);
             if branch_is_back {
                 facts.synced = None;
             }

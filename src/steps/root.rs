@@ -7,9 +7,11 @@ use crate::argocd::NAMESPACE;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::steps::{ARGOCD, CLUSTER, PUBLISH, REGISTRATION, ROOT, objects};
+use crate::steps::{ARGOCD, CLUSTER, PUBLISH, REGISTRATION, ROOT, SECRETS, objects};
 
-pub struct Root;
+pub struct Root {
+    pub after_secrets: bool,
+}
 
 async fn application(cx: &Context) -> Result<Value> {
     let overlay = cx.overlay().await?;
@@ -24,7 +26,8 @@ impl Step<Context> for Root {
 
     fn needs(&self) -> &[StepId] {
         // An Application made before the repo-server answers stays in error until somebody refreshes it.
-        &[PUBLISH, REGISTRATION, ARGOCD]
+        const NEEDS: [StepId; 4] = [PUBLISH, REGISTRATION, ARGOCD, SECRETS];
+        if self.after_secrets { &NEEDS } else { &NEEDS[..3] }
     }
 
     fn inside(&self) -> Option<StepId> {

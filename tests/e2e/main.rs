@@ -8,9 +8,16 @@
 mod edit;
 mod interrupt;
 mod lifecycle;
+#[path = "../common/made.rs"]
+mod made;
+mod neighbours;
 mod pair;
+mod pause;
+mod prediction;
 mod refusals;
 mod repair;
+mod repository;
+mod scale;
 mod smoke;
 mod status;
 mod support;

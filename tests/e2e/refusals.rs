@@ -49,7 +49,7 @@ fn the_ui_is_open_only_when_asked_and_a_lost_record_does_not_stop_down() {
 
 /// The HTTP code with which Argo CD's API answers a list of Applications without a token.
 fn ask_the_api(world: &World, name: &str) -> String {
-    let mut open = world.start(&["dev", "open", name, "--print"]);
+    let mut open = world.start(&["dev", "open", "--name", name, "--print"]);
     open.wait_for("Ctrl-C", Duration::from_secs(60));
     let url = open.stdout().trim_end().to_owned();
     let wanted = format!("{url}api/v1/applications");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use rustix::process::Signal;
 
+use super::cli_repository::{REMOTE, demanding, give_remote};
 use super::cli_whole::sample_in;
 use super::support::desk::{Desk, Ended, Running, changes};
 use super::support::gate::Rule;
@@ -47,9 +48,13 @@ enum Then {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repository {
     Sample,
-    /// The user's own, in which nothing but the branch may ever change.
+    /// The user's own, in which nothing but the branch may ever change; with secrets and prerequisites.
     Own,
+    /// The user's own, published to a remote.
+    Remote,
 }
+
+const REPOSITORIES: [Repository; 3] = [Repository::Sample, Repository::Own, Repository::Remote];
 
 #[derive(Debug, Clone)]
 struct Cell {
@@ -66,13 +71,38 @@ impl fmt::Display for Cell {
     }
 }
 
+const UP_REMOTE: [&str; 11] =
+    ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", REMOTE[0], REMOTE[1], REMOTE[2], REMOTE[3]];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
 const UP_OWN: [&str; 7] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
 
+impl Repository {
+    fn up(self) -> &'static [&'static str] {
+        match self {
+            Repository::Sample => &UP,
+            Repository::Own => &UP_OWN,
+            Repository::Remote => &UP_REMOTE,
+        }
+    }
+
+    async fn on_a_desk(self) -> Desk {
+        let desk = Desk::new().await;
+        match self {
+            Repository::Sample => {}
+            Repository::Own => demanding(&desk).await,
+            Repository::Remote => {
+                sample_in(&desk, "tre").await;
+                give_remote(&desk);
+            }
+        }
+        desk
+    }
+}
+
 impl Cell {
     fn up(&self) -> &'static [&'static str] {
-        if self.repository == Repository::Own { &UP_OWN } else { &UP }
+        self.repository.up()
     }
 
     fn args(&self) -> &'static [&'static str] {
@@ -81,13 +111,12 @@ impl Cell {
 }
 
 /// Each step with each fault; what follows alternates, so that every step and every fault meets both.
-fn cells(command: &'static str, steps: &[String]) -> Vec<Cell> {
+fn cells(command: &'static str, steps: &[(String, Vec<Repository>)]) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for (row, step) in steps.iter().enumerate() {
+    for (row, (step, repositories)) in steps.iter().enumerate() {
         for (column, fault) in FAULTS.into_iter().enumerate() {
             let then = if (row + column) % 2 == 0 { Then::Down } else { Then::UpAndDown };
-            let own = step != "sample" && (row + column / 2) % 2 == 0;
-            let repository = if own { Repository::Own } else { Repository::Sample };
+            let repository = repositories[(row + column / 2) % repositories.len()];
             cells.push(Cell { command, step: step.clone(), fault, then, repository });
         }
     }
@@ -101,10 +130,7 @@ fn begins(step: &str) -> impl Fn(&str) -> bool {
 }
 
 async fn fails(cell: &Cell) -> Result<(), String> {
-    let desk = Desk::new().await;
-    if cell.repository == Repository::Own {
-        sample_in(&desk, "tre").await;
-    }
+    let desk = cell.repository.on_a_desk().await;
     let before = desk.snapshot();
     if cell.command == "down" {
         expect(&desk.run(cell.up()).await, &[0], "the up before")?;
@@ -199,33 +225,46 @@ async fn run(cells: Vec<Cell>) {
 }
 
 /// The steps that a command says it begins, in its own words.
-async fn steps(desk: &Desk, args: &[&str]) -> Vec<String> {
-    let ended = desk.run(args).await;
-    ended.code(0);
-    let mut steps: Vec<String> = Vec::new();
-    for line in ended.stderr.lines().filter_map(|line| line.strip_prefix("… ")) {
-        let step = line.split_whitespace().next().unwrap().to_owned();
-        if !steps.contains(&step) {
-            steps.push(step);
-        }
+fn begun(ended: &Ended) -> Vec<String> {
+    let lines = ended.stderr.lines().filter_map(|line| line.strip_prefix("… "));
+    lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+}
+
+/// Each step with the repositories that need it.
+type Steps = Vec<(String, Vec<Repository>)>;
+
+fn note(steps: &mut Steps, step: &str, repository: Repository) {
+    match steps.iter_mut().find(|(known, _)| known == step) {
+        Some((_, repositories)) if repositories.contains(&repository) => {}
+        Some((_, repositories)) => repositories.push(repository),
+        None => steps.push((step.to_owned(), vec![repository])),
     }
-    steps
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_during_up_nothing_is_left_and_the_next_up_is_healthy() {
-    let plan =
-        Desk::new().await.run(&["dev", "plan", "alice", "--merge-kubeconfig", "--sample", "-o", "json"]).await.json();
-    let steps: Vec<String> =
-        plan["steps"].as_array().unwrap().iter().map(|step| step["step"].as_str().unwrap().to_owned()).collect();
+    let mut steps = Steps::new();
+    for repository in REPOSITORIES {
+        let desk = repository.on_a_desk().await;
+        let dry: Vec<&str> = repository.up().iter().copied().chain(["--dry-run", "-o", "json"]).collect();
+        let plan = desk.run(&dry).await.json();
+        for step in plan["steps"].as_array().unwrap() {
+            note(&mut steps, step["step"].as_str().unwrap(), repository);
+        }
+    }
     run(cells("up", &steps)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_during_down_the_next_one_leaves_nothing() {
-    let desk = Desk::new().await;
-    desk.run(&UP).await.code(0);
-    // The steps that live in the cluster go with it, and are never begun.
-    let steps = steps(&desk, &DOWN).await;
+    let mut steps = Steps::new();
+    for repository in REPOSITORIES {
+        let desk = repository.on_a_desk().await;
+        desk.run(repository.up()).await.code(0);
+        // The steps that live in the cluster go with it, and are never begun.
+        let down = desk.run(&DOWN).await;
+        down.code(0);
+        begun(&down).iter().for_each(|step| note(&mut steps, step, repository));
+    }
     run(cells("down", &steps)).await;
 }

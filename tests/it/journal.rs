@@ -40,6 +40,9 @@ fn spec() -> Spec {
         },
         preset: Default::default(),
         merge_kubeconfig: false,
+        source: Default::default(),
+        secrets: None,
+        prerequisites: Vec::new(),
     }
 }
 

@@ -3,16 +3,23 @@
 // The tests are the user: they start programs as a shell would.
 #![allow(clippy::disallowed_methods)]
 
+#[path = "../common/made.rs"]
+mod made;
 mod support;
 
 mod causes;
+mod cli_diagnose;
 mod cli_input;
+mod cli_pause;
 mod cli_repair;
+mod cli_repository;
+mod cli_views;
 mod cli_whole;
 mod docker;
 mod engine;
 mod faults;
 mod fetch;
+mod generators;
 mod git_branch;
 mod git_open;
 mod git_push;

@@ -153,9 +153,9 @@ impl Report {
     }
 
     /// The same in one line, for `--watch`.
-    pub fn show_line(&self, app: &App) -> Result<()> {
+    pub fn show_line(&self, app: &App) {
         if !self.changed {
-            return Ok(());
+            return;
         }
         if app.ui.is_json() {
             return app.ui.json_line(self);
@@ -174,7 +174,6 @@ impl Report {
         };
         let files = format!("{} ({})", counted(self.files.len(), "file"), self.named());
         ui.data(&format!("{} {mark} {:>4.1} s  {files} -> {names}{end}", clock(), self.seconds));
-        Ok(())
     }
 
     fn named(&self) -> String {
@@ -189,15 +188,12 @@ impl Report {
 }
 
 /// A sync that could not be done, in a watch that goes on.
-pub fn failed(app: &App, name: &EnvName, error: &Error) -> Result<()> {
+pub fn failed(app: &App, name: &EnvName, error: &Error) {
     match app.ui.is_json() {
         true => app.ui.json_line(&serde_json::json!({
             "schema": SCHEMA, "environment": name, "at": jiff::Timestamp::now(), "changed": false, "error": error.to_string()
         })),
-        false => {
-            app.ui.error(error);
-            Ok(())
-        }
+        false => app.ui.error(error),
     }
 }
 

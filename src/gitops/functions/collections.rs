@@ -69,6 +69,27 @@ pub(super) fn register(functions: &mut Registry) {
         }
         Ok(Value::from(merged))
     });
+    functions.add("mergeOverwrite", |arguments| {
+        // The last wins.
+        let mut merged = params::Map::new();
+        for argument in arguments {
+            merged = params::merged(&merged, map(argument)?);
+        }
+        Ok(Value::from(merged))
+    });
+    functions.add("pluck", |arguments| {
+        let [key, maps @ ..] = arguments else { return Err(fail("takes a key and maps")) };
+        let mut found = Vec::new();
+        for fields in maps {
+            found.extend(map(fields)?.get(str(key)?).cloned());
+        }
+        Ok(Value::from(found))
+    });
+    functions.add("deepCopy", |arguments| Ok(arity::<1>(arguments)?[0].clone()));
+    functions.add("deepEqual", |arguments| {
+        let [a, b] = arity(arguments)?;
+        Ok(Value::Bool(a == b))
+    });
     functions.add("pick", |arguments| select(arguments, true));
     functions.add("omit", |arguments| select(arguments, false));
     functions.add("dig", |arguments| {
@@ -143,6 +164,11 @@ fn lists(functions: &mut Registry) {
         };
         let sliced = items.get(bound(0, 0)?..bound(1, items.len())?);
         sliced.map(|items| Value::from(items.to_vec())).ok_or_else(|| fail("a bound is out of range"))
+    });
+    functions.add("chunk", |arguments| {
+        let [size, items] = arity(arguments)?;
+        let size = usize::try_from(whole(size)?).ok().filter(|size| *size > 0).ok_or_else(|| fail("wants a size"))?;
+        Ok(Value::from(list(items)?.chunks(size).map(|chunk| Value::from(chunk.to_vec())).collect::<Vec<_>>()))
     });
     functions.add("until", |arguments| match whole(&arity::<1>(arguments)?[0])? {
         count @ 0..=10_000 => Ok(Value::from((0..count).map(Value::Int).collect::<Vec<_>>())),

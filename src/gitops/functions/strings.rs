@@ -1,12 +1,12 @@
-//! sprig's functions of text and numbers.
+//! sprig's functions of text.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use gotmpl::Value;
 use regex::{Regex, RegexBuilder};
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha512};
 
-use super::{Registry, arity, fail, int, str, whole};
+use super::{Registry, arity, fail, list, str, whole};
 use crate::gitops::params;
 
 /// No text that a template makes is longer.
@@ -53,6 +53,22 @@ pub(super) fn register(functions: &mut Registry) {
         functions.text(name, |[pattern, s, new]| replace_all(pattern, s, new, false));
     }
     functions.text("regexReplaceAllLiteral", |[pattern, s, new]| replace_all(pattern, s, new, true));
+    functions.add("regexFindAll", |arguments| {
+        let [pattern, text, count] = arity(arguments)?;
+        let count = usize::try_from(whole(count)?).unwrap_or(usize::MAX);
+        let regex = regex(str(pattern)?)?;
+        Ok(Value::from(regex.find_iter(str(text)?).take(count).map(|m| m.as_str().into()).collect::<Vec<Value>>()))
+    });
+    functions.add("regexSplit", |arguments| {
+        let [pattern, text, count] = arity(arguments)?;
+        let regex = regex(str(pattern)?)?;
+        let text = str(text)?;
+        let parts: Vec<Value> = match usize::try_from(whole(count)?) {
+            Ok(count) => regex.splitn(text, count).map(Value::from).collect(),
+            Err(_) => regex.split(text).map(Value::from).collect(),
+        };
+        Ok(Value::from(parts))
+    });
     functions.text("snakecase", |[s]| Ok(separated(s, '_').into()));
     functions.text("kebabcase", |[s]| Ok(separated(s, '-').into()));
     functions.add("trunc", |arguments| {
@@ -60,15 +76,15 @@ pub(super) fn register(functions: &mut Registry) {
         let (length, text) = (whole(length)?, str(text)?);
         let bytes = text.len();
         let kept = usize::try_from(length.unsigned_abs()).unwrap_or(usize::MAX);
-        let cut = if length >= 0 { text.get(..kept.min(bytes)) } else { text.get(bytes.saturating_sub(kept)..) };
-        cut.map(Value::from).ok_or_else(|| fail("cuts a character in two"))
+        let text = text.as_bytes();
+        Ok(cut(if length >= 0 { &text[..kept.min(bytes)] } else { &text[bytes.saturating_sub(kept)..] }).into())
     });
     functions.add("substr", |arguments| {
         let [start, end, text] = arity(arguments)?;
         let text = str(text)?;
         let start = usize::try_from(whole(start)?).unwrap_or(0);
         let end = usize::try_from(whole(end)?).unwrap_or(text.len()).min(text.len());
-        text.get(start..end).map(Value::from).ok_or_else(|| fail("is out of range"))
+        text.as_bytes().get(start..end).map(|part| cut(part).into()).ok_or_else(|| fail("is out of range"))
     });
     functions.add("repeat", |arguments| {
         let [count, text] = arity(arguments)?;
@@ -111,6 +127,32 @@ pub(super) fn register(functions: &mut Registry) {
         let parts = split(separator, s).enumerate().map(|(i, part)| (format!("_{i}").into(), Value::from(part)));
         Ok(Value::from(parts.collect::<params::Map>()))
     });
+    functions.add("splitn", |arguments| {
+        let [separator, count, text] = arity(arguments)?;
+        let (separator, text) = (str(separator)?, str(text)?);
+        let parts: Vec<&str> = match usize::try_from(whole(count)?) {
+            Ok(count) => text.splitn(count, separator).collect(),
+            Err(_) => split(separator, text).collect(),
+        };
+        let parts = parts.into_iter().enumerate().map(|(i, part)| (format!("_{i}").into(), Value::from(part)));
+        Ok(Value::from(parts.collect::<params::Map>()))
+    });
+    functions.add("toStrings", |arguments| {
+        let [items] = arity(arguments)?;
+        Ok(Value::from(list(items)?.iter().map(|item| params::text(item).into()).collect::<Vec<Value>>()))
+    });
+    functions.add("plural", |arguments| {
+        let [one, many, count] = arity(arguments)?;
+        Ok(if whole(count)? == 1 { one.clone() } else { many.clone() })
+    });
+    functions.text("initials", |[s]| {
+        Ok(s.split_whitespace().filter_map(|word| word.chars().next()).collect::<String>().into())
+    });
+    functions.text("swapcase", |[s]| Ok(swapped(s).into()));
+    functions.text("camelcase", |[s]| Ok(camel(s).into()));
+    functions.text("sha512sum", |[s]| {
+        Ok(Sha512::digest(s.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    });
     functions.add("sortAlpha", |arguments| {
         let mut texts: Vec<String> = match arity(arguments)? {
             [Value::List(items)] => items.iter().map(params::text).collect(),
@@ -119,34 +161,43 @@ pub(super) fn register(functions: &mut Registry) {
         texts.sort();
         Ok(Value::from(texts.into_iter().map(Value::from).collect::<Vec<_>>()))
     });
-    numbers(functions);
 }
 
-fn numbers(functions: &mut Registry) {
-    for name in ["int", "int64", "atoi"] {
-        functions.add(name, |arguments| Ok(Value::Int(int(&arity::<1>(arguments)?[0])?)));
-    }
-    let mut fold = |name: &str, start: Option<i64>, step: fn(i64, i64) -> Option<i64>| {
-        functions.add(name, move |arguments| {
-            let mut numbers = arguments.iter().map(int);
-            let mut total = match start {
-                Some(start) => start,
-                None => numbers.next().ok_or_else(|| fail("takes numbers"))??,
-            };
-            for number in numbers {
-                total = step(total, number?).ok_or_else(|| fail("overflows, or divides by zero"))?;
+/// A part of a text by its bytes; each byte of a character that was cut in two shows as a replacement character.
+fn cut(mut bytes: &[u8]) -> String {
+    let mut text = String::new();
+    loop {
+        match std::str::from_utf8(bytes) {
+            Ok(rest) => return text + rest,
+            Err(error) => {
+                let (good, bad) = bytes.split_at(error.valid_up_to());
+                text.push_str(std::str::from_utf8(good).unwrap_or_default());
+                text.push(char::REPLACEMENT_CHARACTER);
+                bytes = &bad[1..];
             }
-            Ok(Value::Int(total))
-        });
-    };
-    fold("add", Some(0), i64::checked_add);
-    fold("add1", Some(1), i64::checked_add);
-    fold("mul", Some(1), i64::checked_mul);
-    fold("sub", None, i64::checked_sub);
-    fold("div", None, i64::checked_div);
-    fold("mod", None, i64::checked_rem);
-    fold("max", None, |a, b| Some(a.max(b)));
-    fold("min", None, |a, b| Some(a.min(b)));
+        }
+    }
+}
+
+/// Lower case becomes upper case at the start of a word, and upper case lower.
+fn swapped(text: &str) -> String {
+    let mut start = true;
+    let mut result = String::new();
+    for c in text.chars() {
+        match c {
+            _ if c.is_uppercase() => result.extend(c.to_lowercase()),
+            _ if c.is_lowercase() && start => result.extend(c.to_uppercase()),
+            _ => result.push(c),
+        }
+        start = c.is_whitespace();
+    }
+    result
+}
+
+/// `a_b c` becomes `ABC`.
+fn camel(text: &str) -> String {
+    let words = text.split(['_', '-', '.', ' ']).filter(|word| !word.is_empty());
+    words.map(|word| first_letters(&word.to_lowercase(), |_| false, |c| c.to_uppercase().collect())).collect()
 }
 
 fn split<'a>(separator: &'a str, text: &'a str) -> impl Iterator<Item = &'a str> {

@@ -53,8 +53,8 @@ impl Run<'_> {
     fn file_objects(&self, file: &str, generator: &Generator) -> Result<Vec<Map>, Problem> {
         let problem = |message: String| Problem::new(&format!("{}/git/files", generator.pointer), message);
         let content = self.world.tree.read(file).map_err(|error| problem(error.to_string()))?;
-        let document = yaml::document(file, &content).map_err(|error| problem(error.to_string()))?;
-        let objects = match params::value(&document.value) {
+        let data = yaml::data(file, &content).map_err(|error| problem(error.to_string()))?;
+        let objects = match params::value(&data) {
             Value::Nil => return Ok(vec![Map::new()]),
             Value::List(objects) => objects.to_vec(),
             object => vec![object],
@@ -63,6 +63,7 @@ impl Run<'_> {
             .into_iter()
             .map(|object| match object {
                 Value::Map(fields) => Ok((*fields).clone()),
+                Value::Nil => Ok(Map::new()),
                 _ => Err(problem(format!("{file} holds neither a map nor a list of maps"))),
             })
             .collect()

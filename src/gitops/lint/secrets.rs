@@ -6,11 +6,9 @@ use serde_json::Value;
 
 use super::files::{Graph, is_yaml};
 use super::sets::Sets;
+use crate::gitops::ci_secrets::{self, FILE};
 use crate::gitops::finding::Finding;
 use crate::gitops::yaml::{self, Document, token};
-
-/// Where K8TRE's layout lists the secrets that are made before the Applications start.
-const CI_SECRETS: &str = "ci/ci-secrets.yaml";
 
 /// What is needed and made, of one application.
 #[derive(Default)]
@@ -56,23 +54,22 @@ pub fn findings(sets: &Sets, graph: &Graph) -> Vec<Finding> {
     findings
 }
 
-/// The secrets of `ci/ci-secrets.yaml` with their keys; `None` without the file.
+/// The secrets of the list with their keys; `None` without it.
 fn listed(graph: &Graph, findings: &mut Vec<Finding>) -> Option<BTreeMap<String, BTreeSet<String>>> {
-    if !graph.tree.contains(CI_SECRETS) {
+    if !graph.tree.contains(FILE) {
         return None;
     }
-    match graph.tree.read(CI_SECRETS).and_then(|content| yaml::document(CI_SECRETS, &content)) {
-        Ok(document) => {
-            let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
-            let secrets = document.value.get("secrets").and_then(Value::as_array).cloned().unwrap_or_default();
-            let keys = |secret: &Value| -> BTreeSet<String> {
-                let data = secret.get("data").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                data.iter().filter_map(|entry| text(entry, "key")).collect()
-            };
-            Some(secrets.iter().filter_map(|secret| Some((text(secret, "name")?, keys(secret)))).collect())
+    let read = match graph.tree.read(FILE) {
+        Ok(content) => ci_secrets::read(FILE, &content),
+        Err(error) => Err(Box::new(Finding::error("ci-secrets", FILE, 0).message(error.to_string()))),
+    };
+    match read {
+        Ok(list) => {
+            let keys = |data: Vec<(String, _)>| data.into_iter().map(|(key, _)| key).collect();
+            Some(list.secrets.into_iter().map(|secret| (secret.name, keys(secret.data))).collect())
         }
-        Err(error) => {
-            findings.push(Finding::error("yaml", CI_SECRETS, 0).message(error.to_string()).fix("mend the YAML"));
+        Err(finding) => {
+            findings.push(*finding);
             None
         }
     }
@@ -105,8 +102,8 @@ fn external(file: &str, document: &Document, listed: &BTreeMap<String, BTreeSet<
         };
         findings.push(
             Finding::warning("secret-not-listed", file, document.lines.at(&pointer))
-                .message(format!("ExternalSecret {name} reads {lacks}, which {CI_SECRETS} does not make"))
-                .fix(format!("add it to {CI_SECRETS}")),
+                .message(format!("ExternalSecret {name} reads {lacks}, which {FILE} does not make"))
+                .fix(format!("add it to {FILE}")),
         );
     }
 }

@@ -24,6 +24,16 @@ pub struct Pushed {
     pub changed: bool,
 }
 
+/// What there is of an environment's branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remains {
+    Nothing,
+    /// k8tre made it, and it may go.
+    Ours(CommitId),
+    /// Why it stays.
+    Kept(String),
+}
+
 impl Checkout {
     /// Publishes a commit as the environment's branch, never over commits that it does not contain. `known`
     /// is a commit of ours that may be replaced, as after a rebase.
@@ -73,16 +83,25 @@ impl Checkout {
     /// Deletes a remote's branch whose tip k8tre made for this environment, unless that would lose a commit of the developer's.
     pub async fn delete_remote_branch(&self, target: &PushTarget, branch: &str, owned_by: &Owner) -> Result<Removal> {
         let reference = names::branch_ref(branch)?;
-        let Some(tip) = self.fetch(target, branch).await? else { return Ok(Removal::Absent) };
-        if let Some(reason) = self.reason_to_keep(branch, &reference, tip, owned_by)? {
-            return Ok(Removal::Kept(reason));
-        }
+        let tip = match self.remote_remains(target, branch, owned_by).await? {
+            Remains::Nothing => return Ok(Removal::Absent),
+            Remains::Kept(reason) => return Ok(Removal::Kept(reason)),
+            Remains::Ours(tip) => tip,
+        };
         let output = self.push_refspec(target, &reference, &format!(":{reference}"), Lease::At(tip)).await?;
         judged(target, branch, &output, &format!("cannot delete {branch} on {}", target.shown()))?;
         match self.remote_tip(target, branch).await? {
             None => Ok(Removal::Deleted(tip)),
             Some(now) => Ok(Removal::Kept(format!("was deleted, but is there again at {}", now.short()))),
         }
+    }
+
+    /// What of the environment's branch is on a remote, and whether it may go.
+    pub async fn remote_remains(&self, target: &PushTarget, branch: &str, owned_by: &Owner) -> Result<Remains> {
+        let reference = names::branch_ref(branch)?;
+        let Some(tip) = self.fetch(target, branch).await? else { return Ok(Remains::Nothing) };
+        let reason = self.reason_to_keep(branch, &reference, tip, owned_by)?;
+        Ok(reason.map_or(Remains::Ours(tip), Remains::Kept))
     }
 
     async fn push_refspec(&self, target: &PushTarget, reference: &str, refspec: &str, lease: Lease) -> Result<Output> {

@@ -33,7 +33,51 @@ impl PushTarget {
     }
 }
 
+/// Whether somebody without credentials can read a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readable {
+    Yes,
+    /// The server wants to know who asks.
+    Refused,
+    /// It could not be found out, and why.
+    Unknown(String),
+}
+
 impl Checkout {
+    /// The address that a remote is fetched from, as the user's settings rewrite it.
+    pub async fn remote_address(&self, remote: &str) -> Result<String> {
+        self.check_remote(remote)?;
+        let output = expect(self.git().args(["remote", "get-url", remote]), "cannot read the remote's address").await?;
+        Ok(output.text().trim().to_owned())
+    }
+
+    /// Asks as Argo CD without credentials would: none of the user's helpers, agents or headers.
+    pub async fn readable(&self, url: &str) -> Result<Readable> {
+        const ASKED: [&str; 7] = ["-c", "credential.helper=", "-c", "http.extraHeader=", "ls-remote", "--heads", "--"];
+        let empty = tempfile::tempdir()?;
+        let git = Program::new("git").folder(empty.path()).limit(super::run::NETWORK_LIMIT);
+        let git = git.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ASKPASS", "true").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        let output = match git.args(ASKED).arg(url).output().await {
+            Ok(output) => output,
+            Err(error) => return Ok(Readable::Unknown(error.message().to_owned())),
+        };
+        if output.success() {
+            return Ok(Readable::Yes);
+        }
+        let words = output.errors();
+        let refusals = [
+            "Authentication failed",
+            "could not read Username",
+            "could not read Password",
+            "403",
+            "Repository not found",
+        ];
+        Ok(match refusals.iter().any(|refusal| words.contains(refusal)) {
+            true => Readable::Refused,
+            false => Readable::Unknown(crate::text::one_line(&super::redacted(&words), 160)),
+        })
+    }
+
     /// Refuses a remote that the repository does not have.
     pub fn check_remote(&self, remote: &str) -> Result<()> {
         names::check_remote(remote)?;

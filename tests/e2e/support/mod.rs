@@ -1,5 +1,7 @@
 //! A world of its own for each test: folders, git identity, kubeconfig, names; and its removal.
 
+pub mod branches;
+pub mod controller;
 mod judge;
 mod run;
 mod snapshot;
@@ -222,6 +224,18 @@ impl World {
             }
         }
     }
+}
+
+/// The layout files of the real K8TRE repository. A test that goes without them says so past the test harness.
+pub fn fixture(test: &str) -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/k8tre-fixture");
+    let folder = std::env::var_os("K8TRE_FIXTURE").map_or(beside, PathBuf::from);
+    if folder.join("app_of_apps").is_dir() {
+        return Some(folder);
+    }
+    let text = format!("\nSKIPPED a part of {test}: set K8TRE_FIXTURE to the layout files of the K8TRE repository\n");
+    std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).expect("stderr is open in tests");
+    None
 }
 
 impl Drop for World {

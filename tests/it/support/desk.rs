@@ -286,6 +286,20 @@ impl Ended {
         self
     }
 
+    /// Looks for words on stdout.
+    #[track_caller]
+    pub fn shows(&self, words: &str) -> &Ended {
+        assert!(self.stdout.contains(words), "k8tre {} does not show {words:?}:\n{}", self.shown, self.stdout);
+        self
+    }
+
+    /// Makes sure that words are nowhere.
+    #[track_caller]
+    pub fn hides(&self, words: &str) -> &Ended {
+        assert!(!self.stdout.contains(words) && !self.stderr.contains(words), "k8tre {} tells {words:?}", self.shown);
+        self
+    }
+
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))

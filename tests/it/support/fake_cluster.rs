@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use super::gate::{Gate, Pass};
 use super::git_exec;
 use super::http::{self, Request, Response};
+use super::pod_port;
 use super::store::{Key, Store};
 
 const GROUP: &str = "argoproj.io/v1alpha1";
@@ -34,6 +35,12 @@ struct World {
     applications: BTreeSet<String>,
     /// Health of those that are not healthy.
     health: BTreeMap<String, String>,
+    /// What they have deployed, where that matters.
+    resources: BTreeMap<String, Value>,
+    /// Logs by `pod/container`.
+    logs: BTreeMap<String, String>,
+    /// The repository behind every address that is not the cluster's own git server.
+    remote: Option<PathBuf>,
 }
 
 #[derive(Clone)]
@@ -66,6 +73,53 @@ impl FakeClusters {
 
     pub fn health(&self, application: &str, health: &str) {
         self.world.lock().unwrap().health.insert(application.to_owned(), health.to_owned());
+    }
+
+    /// What an Application has deployed.
+    pub fn deployed(&self, application: &str, resources: Value) {
+        self.world.lock().unwrap().resources.insert(application.to_owned(), resources);
+    }
+
+    /// What a container says.
+    pub fn log(&self, pod: &str, container: &str, text: &str) {
+        self.world.lock().unwrap().logs.insert(format!("{pod}/{container}"), text.to_owned());
+    }
+
+    /// Puts an object into a cluster behind everybody's back.
+    pub fn plant(&self, cluster: &str, plural: &str, object: &Value) {
+        let (birth, _) = self.node(cluster).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let metadata = &object["metadata"];
+        let key = Key {
+            group: text(&object["apiVersion"]),
+            plural: plural.into(),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+        };
+        self.world.lock().unwrap().clusters.get_mut(&birth).unwrap().store.patch(&key, object);
+    }
+
+    /// What Argo CD reads where an Application names another address than the cluster's own git server.
+    pub fn remote(&self, repository: PathBuf) {
+        self.world.lock().unwrap().remote = Some(repository);
+    }
+
+    /// An object of a cluster, as it is stored.
+    pub fn object(&self, cluster: &str, plural: &str, name: &str) -> Option<Value> {
+        let (birth, _) = self.node(cluster)?;
+        let world = self.world.lock().unwrap();
+        let found =
+            world.clusters.get(&birth)?.store.of_plural(plural).find(|object| object["metadata"]["name"] == name);
+        found.cloned()
+    }
+
+    /// Changes an object behind everybody's back.
+    pub fn change(&self, cluster: &str, plural: &str, name: &str, patch: &Value) {
+        let (birth, _) = self.node(cluster).unwrap();
+        let mut world = self.world.lock().unwrap();
+        let store = &mut world.clusters.get_mut(&birth).unwrap().store;
+        let key = store.all().map(|(key, _)| key.clone()).find(|key| key.plural == plural && key.name == name);
+        store.patch(&key.unwrap(), patch);
     }
 
     /// Resource versions of everything in a cluster.
@@ -124,14 +178,20 @@ impl FakeClusters {
         if exec {
             return git_exec::serve(stream, &request, &self.repository(&birth), pass, &self.gate).await;
         }
+        if rest.ends_with("/portforward") {
+            return pod_port::serve(stream, &request).await;
+        }
         let answer = {
             let mut world = self.world.lock().unwrap();
-            let World { clusters, applications, health } = &mut *world;
+            let World { clusters, applications, health, resources, logs, remote } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
-                deploy(cluster, applications, &self.repository(&birth));
+                deploy(cluster, applications, &self.repository(&birth), remote.as_deref());
             }
-            respond(cluster, health, &images, rest, &request)
+            match log_of(rest, &request) {
+                Some(container) => (200, json!(logs.get(&container).cloned().unwrap_or_default())),
+                None => respond(cluster, &Words { health, resources }, &images, rest, &request),
+            }
         };
         match pass {
             Pass::GoThenDrop => {}
@@ -154,15 +214,24 @@ fn status(code: u16, message: &str) -> (u16, Value) {
     (code, body)
 }
 
-fn respond(
-    cluster: &mut Cluster,
-    health: &BTreeMap<String, String>,
-    images: &Value,
-    path: &str,
-    request: &Request,
-) -> (u16, Value) {
+/// The container whose log is asked for.
+fn log_of(path: &str, request: &Request) -> Option<String> {
+    let pod = path.strip_suffix("/log")?.rsplit('/').next()?;
+    Some(format!("{pod}/{}", request.query("container")?))
+}
+
+/// What Applications say of themselves, by the beginning of their names.
+struct Words<'a> {
+    health: &'a BTreeMap<String, String>,
+    resources: &'a BTreeMap<String, Value>,
+}
+
+fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, request: &Request) -> (u16, Value) {
     if path == "readyz" {
         return (200, json!("ok"));
+    }
+    if let Some(resources) = discovered(cluster, path) {
+        return (200, resources);
     }
     let Some(key) = key(path) else { return status(501, "the fake does not know this path") };
     let missing = || status(404, &format!("{} \"{}\" not found", key.plural, key.name));
@@ -170,12 +239,17 @@ fn respond(
         "GET" if key.name.is_empty() => {
             let mut items: Vec<Value> = match key.plural.as_str() {
                 "nodes" => vec![node(images)],
-                "pods" => cluster.store.of_plural("deployments").map(pod).collect(),
+                "pods" => {
+                    let of_argocd = cluster.store.of_plural("deployments").map(pod);
+                    let all = of_argocd.chain(cluster.store.of_plural("pods").cloned());
+                    all.filter(|pod| key.namespace.is_empty() || pod["metadata"]["namespace"] == *key.namespace)
+                        .collect()
+                }
                 _ => {
                     let here = cluster.store.all().filter(|(other, _)| {
                         other.plural == key.plural && (key.namespace.is_empty() || other.namespace == key.namespace)
                     });
-                    here.map(|(_, object)| seen(cluster, health, object)).collect()
+                    here.map(|(_, object)| seen(cluster, words, object)).collect()
                 }
             };
             for wanted in request.query("labelSelector").unwrap_or_default().split(',').filter(|text| !text.is_empty())
@@ -189,7 +263,7 @@ fn respond(
             )
         }
         "GET" => match cluster.store.get(&key) {
-            Some(object) => (200, seen(cluster, health, object)),
+            Some(object) => (200, seen(cluster, words, object)),
             None => missing(),
         },
         "PATCH" => {
@@ -214,6 +288,30 @@ fn respond(
         "DELETE" => missing(),
         _ => status(501, "the fake does not know this method"),
     }
+}
+
+/// What a group has: some that every cluster has, and those that were defined in it.
+fn discovered(cluster: &Cluster, path: &str) -> Option<Value> {
+    let (group, built_in): (&str, &[(&str, &str, bool)]) = match path.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", "v1"] => ("v1", &[("ConfigMap", "configmaps", true), ("Namespace", "namespaces", false)]),
+        ["apis", "apps", "v1"] => ("apps/v1", &[("Deployment", "deployments", true)]),
+        ["apis", "apiextensions.k8s.io", "v1"] => {
+            ("apiextensions.k8s.io/v1", &[("CustomResourceDefinition", "customresourcedefinitions", false)])
+        }
+        ["apis", _, _] => (path.trim_start_matches("apis/"), &[]),
+        _ => return None,
+    };
+    let resource = |kind: &str, plural: &str, namespaced: bool| json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "patch"]});
+    let mut resources: Vec<Value> =
+        built_in.iter().map(|(kind, plural, namespaced)| resource(kind, plural, *namespaced)).collect();
+    for definition in cluster.store.of_plural("customresourcedefinitions") {
+        let spec = &definition["spec"];
+        if spec["group"].as_str().is_some_and(|defined| group.starts_with(defined)) {
+            let word = |key: &str| spec["names"][key].as_str().unwrap();
+            resources.push(resource(word("kind"), word("plural"), spec["scope"] == "Namespaced"));
+        }
+    }
+    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}))
 }
 
 /// `api/v1/namespaces/NS/secrets/NAME`, `apis/G/V/plural`, …
@@ -255,7 +353,7 @@ fn pod(deployment: &Value) -> Value {
 }
 
 /// An object with the status that its controller would have given it by now.
-fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) -> Value {
+fn seen(cluster: &Cluster, words: &Words, object: &Value) -> Value {
     let mut seen = object.clone();
     match object["kind"].as_str().unwrap_or_default() {
         "CustomResourceDefinition" => {
@@ -271,12 +369,15 @@ fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) ->
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let look = cluster.reconciled.iter().find(|((of, _), _)| of == name);
             if let Some(((_, revision), at)) = look {
-                let health =
-                    health.iter().find(|(prefix, _)| name.starts_with(*prefix)).map_or("Healthy", |(_, word)| word);
+                let health = words.health.iter().find(|(prefix, _)| name.starts_with(*prefix));
+                let health = health.map_or("Healthy", |(_, word)| word);
+                let map =
+                    json!([{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]);
+                let resources = words.resources.iter().find(|(prefix, _)| name.starts_with(*prefix));
                 seen["status"] = json!({
                     "sync": {"status": "Synced", "revision": revision}, "health": {"status": health}, "reconciledAt": at,
                     "operationState": {"phase": "Succeeded"},
-                    "resources": [{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]
+                    "resources": resources.map_or(map, |(_, resources)| resources.clone())
                 });
             }
         }
@@ -287,7 +388,7 @@ fn seen(cluster: &Cluster, health: &BTreeMap<String, String>, object: &Value) ->
 
 /// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
 /// the branch are there.
-fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path) {
+fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path, remote: Option<&Path>) {
     let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
         .iter()
         .all(|name| cluster.store.contains("deployments", name));
@@ -302,7 +403,10 @@ fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &P
         .collect();
     for root in roots {
         let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
-        let Some(commit) = git_exec::tip(repository, branch) else { continue };
+        let own = root["spec"]["source"]["repoURL"].as_str().is_some_and(|url| url.contains("k8tre-git"));
+        let Some(commit) = git_exec::tip(if own { repository } else { remote.unwrap_or(repository) }, branch) else {
+            continue;
+        };
         let environment = branch.trim_start_matches("dev/").to_owned();
         let secret =
             cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);

@@ -84,6 +84,10 @@ case $all in
       lose) : > "$dir/held"; kill -9 $$ ;;
     esac ;;
   "get kubeconfig"*) kubeconfig ;;
+  "export logs "*)
+    folder=$(echo "$all" | sed 's/^export logs \([^ ]*\) .*/\1/')
+    mkdir -p "$folder/$name-control-plane"
+    cat "$dir/export" > "$folder/$name-control-plane/kubelet.log" ;;
   *) echo "the fake does not know: $all" >&2; exit 64 ;;
 esac
 "#;
@@ -109,6 +113,11 @@ impl FakeKind {
     /// `well`, `fail`, `die`, `hang`, `slow`, `noise` or `stubborn`.
     pub fn mode(&self, mode: &str) {
         fs::write(self.folder.path().join("mode"), mode).unwrap();
+    }
+
+    /// What `kind export logs` will find in a node.
+    pub fn exports(&self, text: &str) {
+        fs::write(self.folder.path().join("export"), text).unwrap();
     }
 
     pub fn program(&self) -> KindProgram {

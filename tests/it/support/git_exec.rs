@@ -28,21 +28,15 @@ pub fn tip(repository: &Path, branch: &str) -> Option<String> {
     Some(commit.to_string())
 }
 
-pub async fn serve(mut stream: TcpStream, request: &Request, repository: &Path, pass: Pass, gate: &Gate) {
+pub async fn serve(stream: TcpStream, request: &Request, repository: &Path, pass: Pass, gate: &Gate) {
     let command = request.queries("command");
     let [git, service, path] = command.as_slice() else { return };
     assert_eq!((git.as_str(), path.as_str()), ("git", "/git/tre.git"));
     if !repository.exists() {
         git2::Repository::init_bare(repository).unwrap();
     }
-    let key = request.headers.get("sec-websocket-key").unwrap();
-    let switch = Response::new(101, "")
-        .header("Connection", "Upgrade")
-        .header("Upgrade", "websocket")
-        .header("Sec-WebSocket-Accept", derive_accept_key(key.as_bytes()))
-        .header("Sec-WebSocket-Protocol", "v5.channel.k8s.io");
-    http::write(&mut stream, &switch, false).await;
-    let (mut outgoing, mut incoming) = WebSocketStream::from_raw_socket(stream, Role::Server, None).await.split();
+    let socket = websocket(stream, request).await;
+    let (mut outgoing, mut incoming) = socket.split();
 
     let mut program = tokio::process::Command::new("git");
     program.arg(service).arg(repository).env_clear().env("PATH", "/usr/bin:/bin").kill_on_drop(true);
@@ -102,6 +96,19 @@ pub async fn serve(mut stream: TcpStream, request: &Request, repository: &Path, 
     let framed = [&[STATUS], status.to_string().as_bytes()].concat();
     outgoing.send(Message::binary(framed)).await.ok();
     outgoing.close().await.ok();
+}
+
+/// Answers the request to change protocols.
+pub async fn websocket(mut stream: TcpStream, request: &Request) -> WebSocketStream<TcpStream> {
+    let key = request.headers.get("sec-websocket-key").unwrap();
+    let protocol = request.headers.get("sec-websocket-protocol").and_then(|all| all.split(',').next()).unwrap();
+    let switch = Response::new(101, "")
+        .header("Connection", "Upgrade")
+        .header("Upgrade", "websocket")
+        .header("Sec-WebSocket-Accept", derive_accept_key(key.as_bytes()))
+        .header("Sec-WebSocket-Protocol", protocol);
+    http::write(&mut stream, &switch, false).await;
+    WebSocketStream::from_raw_socket(stream, Role::Server, None).await
 }
 
 async fn part(from: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {

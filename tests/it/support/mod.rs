@@ -7,5 +7,6 @@ pub mod fake_kind;
 pub mod gate;
 pub mod git_exec;
 pub mod http;
+pub mod pod_port;
 pub mod store;
 pub mod tools;

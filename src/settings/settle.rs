@@ -1,83 +1,14 @@
-//! Settings: flag > variable > what the environment was made with > `k8tre.toml` > the user's file > default.
-//!
-//! Flags and variables arrive together from clap. Pure but for reading the two files.
+//! All answers, put together. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use serde::Deserialize;
-
+use super::{FileSettings, SourceKind};
 use crate::cli::UpArgs;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
+use crate::gitops::ci_secrets;
 use crate::names::EnvName;
-use crate::spec::{ARGOCD_VERSION, ArgoCdSpec, KindSpec, PresetSpec, Spec};
-
-/// Name of the settings file at the root of a TRE repository.
-pub const FILE: &str = "k8tre.toml";
-
-/// A settings file. Every key is optional; an unknown one is an error.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct FileSettings {
-    pub base: Option<String>,
-    pub base_environment: Option<String>,
-    pub domain: Option<String>,
-    pub vendor: Option<String>,
-    pub labels: BTreeMap<String, String>,
-    pub skip: Vec<String>,
-    pub only: Vec<String>,
-    pub with: Vec<String>,
-    pub node_image: Option<String>,
-    pub kind_config: Option<String>,
-    pub merge_kubeconfig: Option<bool>,
-    /// Largest new file that `sync` takes along, as 5M.
-    pub max_file_size: Option<String>,
-    pub argocd: FileArgoCd,
-    pub preset: PresetSpec,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct FileArgoCd {
-    pub version: Option<String>,
-    pub manifest: Option<PathBuf>,
-    pub dex: Option<bool>,
-    pub notifications: Option<bool>,
-}
-
-impl FileSettings {
-    /// Reads a settings file; one that is not there sets nothing.
-    pub fn read(path: &Path) -> Result<FileSettings> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(FileSettings::default()),
-            Err(e) => return Err(e).with_context(|| format!("cannot read {}", path.display())),
-        };
-        let mut settings: FileSettings = toml::from_str(&text).map_err(|e| {
-            let words = e.to_string();
-            let error = Error::usage(format!("{} cannot be used", path.display()));
-            let error = match meant(&words) {
-                Some(key) => error.hint(format!("did you mean `{key}`?")),
-                None => error,
-            };
-            error.detail(words.trim_end().to_owned())
-        })?;
-        // Paths in a file are meant from where the file is.
-        if let (Some(manifest), Some(folder)) = (&settings.argocd.manifest, path.parent()) {
-            settings.argocd.manifest = Some(folder.join(manifest));
-        }
-        Ok(settings)
-    }
-}
-
-/// The known key that an unknown one comes nearest to, from the reader's own list of them.
-fn meant(words: &str) -> Option<&str> {
-    let mut quoted = words.split('`').skip(1).step_by(2);
-    let unknown = words.contains("unknown field").then(|| quoted.next())??;
-    let near = quoted.map(|known| (strsim::jaro_winkler(unknown, known), known)).filter(|(score, _)| *score > 0.8);
-    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
-}
+use crate::spec::{ARGOCD_VERSION, ArgoCdSpec, KindSpec, Prerequisite, PresetSpec, SecretsSpec, Source, Spec};
 
 /// What is known of the repository before anything is decided.
 #[derive(Debug, Clone)]
@@ -86,6 +17,8 @@ pub struct Found {
     pub sample: bool,
     pub head: Option<String>,
     pub vendor: String,
+    /// Whether the repository lists secrets where the layout has the list.
+    pub lists_secrets: bool,
 }
 
 /// All answers, put together.
@@ -182,31 +115,47 @@ pub fn settle(
             .or(saved.map(|s| &s.preset))
             .cloned()
             .unwrap_or_default(),
+        source: source(args, saved, files),
+        secrets: secrets(files, found.lists_secrets),
+        prerequisites: prerequisites(files),
         merge_kubeconfig: switch(args.merge_kubeconfig, saved.map(|s| s.merge_kubeconfig), |f| f.merge_kubeconfig),
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_key_is_an_error_with_the_key_that_was_meant() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        std::fs::write(&path, "base = \"main\"\nvendr = \"k3s\"\n").unwrap();
-        let error = FileSettings::read(&path).unwrap_err();
-        assert_eq!(error.exit_code(), 2);
-        assert!(error.detail_text().unwrap().contains("line 2"), "{error:?}");
-        assert_eq!(error.hints(), ["did you mean `vendor`?"]);
+fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Source {
+    let saved = saved.map(|saved| &saved.source);
+    let kind = args.source.or(match saved {
+        Some(Source::Cluster) => Some(SourceKind::Cluster),
+        Some(Source::Remote { .. }) => Some(SourceKind::Remote),
+        None => files.iter().find_map(|file| file.source),
+    });
+    if kind != Some(SourceKind::Remote) {
+        return Source::Cluster;
     }
+    let (saved_remote, saved_url) = match saved {
+        Some(Source::Remote { remote, url }) => (Some(remote.clone()), Some(url.clone())),
+        _ => (None, None),
+    };
+    let remote =
+        args.remote.clone().or(saved_remote.clone()).or_else(|| files.iter().find_map(|file| file.remote.clone()));
+    let remote = remote.unwrap_or_else(|| "origin".into());
+    // An address that was settled for one remote says nothing of another.
+    let saved_url = saved_url.filter(|_| saved_remote.as_ref() == Some(&remote));
+    let url = args.repo_url.clone().or(saved_url).or_else(|| files.iter().find_map(|file| file.repo_url.clone()));
+    Source::Remote { remote, url: url.unwrap_or_default() }
+}
 
-    #[test]
-    fn a_manifest_is_meant_from_where_the_file_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
-        std::fs::write(&path, "[argocd]\nmanifest = \"install.yaml\"\n").unwrap();
-        let settings = FileSettings::read(&path).unwrap();
-        assert_eq!(settings.argocd.manifest, Some(folder.path().join("install.yaml")));
+/// Only files and the repository decide, so they decide each time.
+fn secrets(files: &[FileSettings], listed: bool) -> Option<SecretsSpec> {
+    if files.iter().find_map(|file| file.secrets.enabled) == Some(false) {
+        return None;
     }
+    let named = files.iter().find_map(|file| file.secrets.file.clone());
+    let file = named.or_else(|| listed.then(|| ci_secrets::FILE.to_owned()))?;
+    Some(SecretsSpec { file, mode: files.iter().find_map(|file| file.secrets.mode).unwrap_or_default() })
+}
+
+/// The repository's come before the user's own.
+fn prerequisites(files: &[FileSettings]) -> Vec<Prerequisite> {
+    files.iter().flat_map(|file| file.prerequisites.clone()).collect()
 }

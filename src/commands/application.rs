@@ -1,0 +1,50 @@
+//! An Application that a person names, with or without the environment's suffix.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::argocd::NAMESPACE;
+use crate::commands::{App, select};
+use crate::error::{Error, Result, ResultExt};
+use crate::names::EnvName;
+use crate::ports::kube::{Kube, Type};
+
+/// Finding things out in a cluster takes no longer, whatever it answers.
+const FIND_LIMIT: Duration = Duration::from_secs(15);
+
+/// The environment's cluster, for streams that last.
+pub async fn cluster(app: &App, name: &EnvName) -> Result<Kube> {
+    select::journal_of(app, name)?;
+    let kubeconfig = app.dirs.environment(name.as_str()).join("kubeconfig");
+    Kube::open_for_streams(&kubeconfig, None).await.hint(format!("k8tre dev up {name}"))
+}
+
+/// A connection for streams has no limits of its own.
+pub async fn answer<T>(name: &EnvName, question: impl Future<Output = Result<T>>) -> Result<T> {
+    let answered = tokio::time::timeout(FIND_LIMIT, question).await;
+    answered
+        .unwrap_or_else(|_| Err(Error::failed("the cluster does not answer")))
+        .hint(format!("k8tre dev status {name}"))
+}
+
+pub async fn find(kube: &Kube, name: &EnvName, word: &str) -> Result<Value> {
+    let of = Type::new("argoproj.io/v1alpha1", "Application");
+    for full in [word.to_owned(), format!("{word}-{name}")] {
+        if let Some(found) = kube.get(&of, NAMESPACE, &full).await? {
+            return Ok(found);
+        }
+    }
+    let all = kube.list(&of, NAMESPACE, "").await?;
+    let mut names: Vec<&str> = all.iter().filter_map(|app| app["metadata"]["name"].as_str()).collect();
+    names.sort_unstable();
+    let shown: String = crate::text::one_line(word, 60);
+    let error = Error::usage(format!("{name} has no Application {shown}"));
+    let suffix = format!("-{name}");
+    let near = names.iter().map(|name| (strsim::jaro_winkler(word, name.trim_end_matches(&suffix)), *name));
+    Err(match near.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
+        Some((score, nearest)) if score > 0.8 => error.hint(format!("perhaps: {nearest}")),
+        _ if names.is_empty() => error.hint(format!("Argo CD has no Applications yet: k8tre dev status {name}")),
+        _ => error.hint(format!("there are: {}", crate::text::one_line(&names.join(", "), 300))),
+    })
+}

@@ -1,0 +1,75 @@
+//! The branch on a remote of the repository, from which Argo CD reads it there.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::context::Context;
+use crate::engine::{State, Step, StepId};
+use crate::error::Result;
+use crate::ports::git::{Checkout, PushTarget};
+use crate::steps::{BRANCH, PUBLISH, branch};
+
+pub struct PublishRemote {
+    pub remote: String,
+}
+
+impl PublishRemote {
+    fn target(&self) -> PushTarget {
+        PushTarget::Remote(self.remote.clone())
+    }
+}
+
+#[async_trait]
+impl Step<Context> for PublishRemote {
+    fn id(&self) -> StepId {
+        PUBLISH
+    }
+
+    fn needs(&self) -> &[StepId] {
+        &[BRANCH]
+    }
+
+    fn describe(&self) -> String {
+        format!("branch, pushed to the remote {}", self.remote)
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_secs(300)
+    }
+
+    async fn observe(&self, cx: &Context) -> Result<State> {
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        let branch = cx.spec.name.branch();
+        let Some(tip) = checkout.tip(&branch)? else { return Ok(State::Absent) };
+        let there = checkout.check_remote_branch(&self.target(), &branch, &branch::owner(cx)).await?;
+        Ok(match there {
+            None => State::Absent,
+            Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
+            Some(there) => {
+                State::Drifted(format!("{} has {}, the branch is at {}", self.remote, there.short(), tip.short()))
+            }
+        })
+    }
+
+    async fn apply(&self, cx: &Context) -> Result<()> {
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        let tip = branch::tip(cx, &checkout)?;
+        let now = Timestamp::now();
+        let owner = branch::owner(cx);
+        // What k8tre published last may be replaced, as after a rebase; commits of others may not.
+        let known = cx.facts().published.and_then(|commit| commit.parse().ok());
+        checkout.publish(&self.target(), &cx.spec.name.branch(), tip, &owner, known).await?;
+        cx.note(|facts| facts.publish(tip, now))
+    }
+
+    async fn undo(&self, cx: &Context) -> Result<()> {
+        if cx.options.keep_branch || !cx.spec.repo.exists() {
+            return Ok(());
+        }
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        // One that holds the developer's own commits stays, and the audit says so.
+        checkout.delete_remote_branch(&self.target(), &cx.spec.name.branch(), &branch::owner(cx)).await.map(drop)
+    }
+}
