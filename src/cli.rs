@@ -89,6 +89,9 @@ pub enum Dev {
     Down(DownArgs),
     /// What is there, what is wrong and why; the exit code tells (0 healthy, 3 not, 4 no such environment).
     Status(StatusArgs),
+    /// Bring the work tree as it is to the cluster, without a commit, and wait until it is live.
+    #[command(after_help = SYNC_EXAMPLES)]
+    Sync(SyncArgs),
     /// All environments of this user on this machine.
     #[command(visible_alias = "ls")]
     List,
@@ -125,6 +128,13 @@ const UP_EXAMPLES: &str = "Examples:
   k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
   k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
   k8tre dev up                                again: repairs what is damaged, else changes nothing";
+
+const SYNC_EXAMPLES: &str = "Examples:
+  k8tre dev sync              what you have edited, live in about a second
+  k8tre dev sync --watch      the same after each change, until Ctrl-C
+  k8tre dev sync --reset      back to the branch as it is committed
+
+Your files, index, HEAD, stash and branches stay as they are. Files that git ignores stay here.";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct NameArgs {
@@ -313,6 +323,27 @@ pub struct SecretsArgs {
 }
 
 #[derive(Debug, Clone, Args)]
+pub struct SyncArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Go on with each change of a file, until Ctrl-C.
+    #[arg(short, long, conflicts_with = "reset")]
+    pub watch: bool,
+    /// Deploy the branch as it is committed again, without the work tree.
+    #[arg(long)]
+    pub reset: bool,
+    /// How long to wait until a change is live, as 90s or 10m.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
+    pub timeout: Duration,
+    /// Return as soon as Argo CD was told.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Refuse new files that are larger, as 500K or 20M [default: 5M].
+    #[arg(long, value_name = "SIZE", value_parser = size, env = "K8TRE_MAX_FILE_SIZE")]
+    pub max_file_size: Option<u64>,
+}
+
+#[derive(Debug, Clone, Args)]
 pub struct PreviewArgs {
     #[command(flatten)]
     pub up: UpArgs,
@@ -373,6 +404,19 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| "a time cannot be negative".to_owned())
 }
 
+/// `500K`, `20M`, `1G`; a bare number is bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "sizes are written as 500K, 20M or 1G".to_owned();
+    let text = text.trim().trim_end_matches(['b', 'B']).trim_end_matches('i').trim_end();
+    let (number, shift) = match text.char_indices().next_back().ok_or_else(wrong)? {
+        (end, 'k' | 'K') => (&text[..end], 10),
+        (end, 'm' | 'M') => (&text[..end], 20),
+        (end, 'g' | 'G') => (&text[..end], 30),
+        _ => (text, 0),
+    };
+    number.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)).ok_or_else(wrong)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,6 +425,16 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [("10", 10), ("5M", 5 << 20), ("5 MiB", 5 << 20), ("500k", 500 << 10), ("1GB", 1 << 30)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "-1", "5X", "99999999999G", "large", "1.5M"] {
+            assert!(size(text).is_err(), "{text}");
+        }
     }
 
     #[test]

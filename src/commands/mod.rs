@@ -22,6 +22,7 @@ mod select;
 mod shell;
 mod source;
 mod status;
+mod sync;
 mod timings;
 mod up;
 
@@ -86,6 +87,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Preview(args) => preview::run(&app, &args).await,
             Dev::Down(args) => down::run(&app, &args).await,
             Dev::Status(args) => status::run(&app, &args).await,
+            Dev::Sync(args) => sync::run(&app, &args).await,
             Dev::List => list::run(&app).await,
             Dev::Password(args) => open::password(&app, &args).await,
             Dev::Pause(args) => pause::pause(&app, &args).await,

@@ -49,14 +49,13 @@ impl Judged {
     }
 }
 
-fn application_type() -> Type {
+pub fn application_type() -> Type {
     Type::new("argoproj.io/v1alpha1", "Application")
 }
 
 /// Judges the root Application and every predicted one, and names those that nobody predicted.
 pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
     let overlay = cx.overlay().await?;
-    let expected = cx.expected();
     let project = cx.spec.name.project();
     let root = cx.spec.name.root_application();
     let mut found: BTreeMap<String, Value> = kube
@@ -74,7 +73,10 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
         .map(|name| {
             let actual = found.remove(&name);
             let verdict = match &actual {
-                Some(application) => judge(application, &expected),
+                Some(application) => {
+                    let seen = application["status"]["sync"]["revision"].as_str().unwrap_or_default();
+                    judge(application, &cx.expected(&name, seen))
+                }
                 None => Verdict::Waiting("Argo CD has not made it yet".into()),
             };
             Judged { name, verdict, actual, cause: None }
@@ -110,7 +112,7 @@ async fn nudge(kube: &Kube, judged: &[Judged], sets: &[String]) -> Result<()> {
 }
 
 /// What is to be refreshed may have been replaced since it was listed.
-fn ignore_absent(result: Result<()>) -> Result<()> {
+pub fn ignore_absent(result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.to_string().contains("not found") => Ok(()),
         other => other,

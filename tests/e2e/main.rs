@@ -21,3 +21,4 @@ mod scale;
 mod smoke;
 mod status;
 mod support;
+mod sync;

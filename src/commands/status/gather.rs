@@ -20,7 +20,7 @@ use crate::providers::ClusterState;
 use crate::report::{SCHEMA, age};
 use crate::steps::applications::{Judged, judge_all, state_of};
 use crate::steps::explain::explain_all;
-use crate::steps::{APPLICATIONS, cluster};
+use crate::steps::{APPLICATIONS, cluster, publish};
 
 /// A server that hangs must not make status hang. Longer than Docker gets, whose silence is then named.
 const LIMIT: Duration = Duration::from_secs(11);
@@ -66,6 +66,9 @@ pub struct BranchReport {
     pub base: String,
     pub tip: Option<String>,
     pub published: Option<String>,
+    /// The work tree that is deployed in place of the branch's tip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synced: Option<SyncedReport>,
     /// Commits of the base that the branch lacks, and of the branch that the base lacks.
     pub behind: Option<usize>,
     pub ahead: Option<usize>,
@@ -73,6 +76,12 @@ pub struct BranchReport {
     pub changed: Option<usize>,
     pub untracked: Option<usize>,
     pub error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SyncedReport {
+    pub commit: String,
+    pub at: jiff::Timestamp,
 }
 
 #[derive(Debug, Serialize)]
@@ -176,6 +185,9 @@ async fn branch_report(cx: &Context) -> BranchReport {
         let checkout = Checkout::open(&cx.spec.repo)?;
         let dirty = checkout.dirty().await?;
         (report.changed, report.untracked) = (Some(dirty.changed), Some(dirty.untracked));
+        if let (Some(_), Some(synced)) = (publish::work_tree(cx)?, cx.facts().synced) {
+            report.synced = Some(SyncedReport { commit: synced.commit, at: synced.at });
+        }
         if let Some(tip) = checkout.tip(&report.name)? {
             report.tip = Some(tip.to_string());
             let counts = checkout.ahead_behind(tip, checkout.resolve(&cx.spec.base)?)?;
