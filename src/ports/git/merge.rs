@@ -73,7 +73,7 @@ impl Checkout {
         CommitTree::new(self.repository()?, tree.0)
     }
 
-    /// Paths that differ between two trees, sorted. A link whose target differs counts as different too.
+    /// Paths that differ between two trees, sorted.
     pub fn changed_paths(&self, from: TreeId, to: TreeId) -> Result<Vec<String>> {
         let repository = self.repository()?;
         let (old, new) = (self.find(&repository, from)?, self.find(&repository, to)?);
