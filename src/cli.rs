@@ -107,6 +107,14 @@ pub enum Dev {
     Graph(GraphArgs),
     /// Write one archive for a bug report, with Secrets and tokens left out.
     Diagnose(DiagnoseArgs),
+    /// Keep one Application as it is for a time, whatever the branch says; it ends by itself.
+    #[command(after_help = HOLD_EXAMPLES)]
+    Hold(HoldArgs),
+    /// End a hold: the Application follows the branch again.
+    Release(ReleaseArgs),
+    /// Take one Application's files from another branch, and the rest from the base.
+    #[command(after_help = USE_EXAMPLES)]
+    Use(UseArgs),
     /// The last `up` as bars over time: what ran beside what, and where the time went.
     Timings(NameArgs),
 }
@@ -116,6 +124,21 @@ const UP_EXAMPLES: &str = "Examples:
   k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
   k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
   k8tre dev up                                again: repairs what is damaged, else changes nothing";
+
+const USE_EXAMPLES: &str = "Examples:
+  k8tre dev use portal --branch feature-x      its folder as that branch has it now
+  k8tre dev use portal --branch feature-x      again, when the branch went on
+  k8tre dev use portal --repo https://git.example.org/bob/tre.git --branch new-page
+  k8tre dev use portal --reset                 the base's folder again
+
+The Application's folder on your branch is replaced by a commit; its folder envs/dev-NAME stays yours.";
+
+const HOLD_EXAMPLES: &str = "Examples:
+  k8tre dev hold portal             for two hours
+  k8tre dev hold portal --for 30m   again, from now on: a hold that is there is replaced
+  k8tre dev release portal          the end, and a sync
+
+Argo CD goes on comparing the Application with git, and a sync that you ask for in its UI works.";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct NameArgs {
@@ -318,6 +341,48 @@ pub struct SecretsArgs {
 }
 
 #[derive(Debug, Clone, Args)]
+pub struct HoldArgs {
+    /// The Application, with or without the environment's suffix.
+    #[arg(value_name = "APP")]
+    pub app: String,
+    #[command(flatten)]
+    pub name: NameFlag,
+    /// How long, as 30m or 4h, at most 24h; rounded up to minutes.
+    #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = hold_time)]
+    pub length: Duration,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ReleaseArgs {
+    /// The Application, with or without the environment's suffix.
+    #[arg(value_name = "APP")]
+    pub app: String,
+    #[command(flatten)]
+    pub name: NameFlag,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct UseArgs {
+    /// The Application, with or without the environment's suffix.
+    #[arg(value_name = "APP")]
+    pub app: String,
+    #[command(flatten)]
+    pub name: NameFlag,
+    /// The branch: a local one, else origin's.
+    #[arg(long, value_name = "BRANCH", required_unless_present_any = ["repo", "reset"])]
+    pub branch: Option<String>,
+    /// Address or folder of another repository; without --branch, what is checked out there.
+    #[arg(long, value_name = "URL")]
+    pub repo: Option<String>,
+    /// The base's files again.
+    #[arg(long, conflicts_with_all = ["branch", "repo"])]
+    pub reset: bool,
+    /// How long to wait for a healthy Application, as 90s or 10m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, env = "K8TRE_TIMEOUT")]
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone, Args)]
 pub struct KubeconfigArgs {
     #[command(flatten)]
     pub name: NameArgs,
@@ -459,6 +524,17 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
     let signed: jiff::SignedDuration = text.parse().map_err(|_| "times are written as 90s, 10m or 1h 30m")?;
     Duration::try_from(signed).map_err(|_| "a time cannot be negative".to_owned())
+}
+
+/// A time as above, of which a hold can last that long.
+fn hold_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time.is_zero() => Err("a hold lasts at least a minute; the end of one: k8tre dev release".to_owned()),
+        time if time > Duration::from_secs(24 * 3600) => {
+            Err("a hold lasts at most 24h, so that it is not forgotten; hold again when it has ended".to_owned())
+        }
+        time => Ok(time),
+    }
 }
 
 #[cfg(test)]

@@ -31,5 +31,6 @@ mod testing;
 pub mod tree;
 pub mod url;
 pub mod vendor;
+pub mod windows;
 pub mod world;
 pub mod yaml;
