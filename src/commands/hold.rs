@@ -21,6 +21,8 @@ use crate::steps::{BRANCH, PUBLISH};
 
 /// How long Argo CD may take to put the branch's AppProject in place.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long it may take to begin a sync.
+const SYNC_LIMIT: Duration = Duration::from_secs(20);
 const STEPS: &[StepId] = &[BRANCH, PUBLISH];
 
 pub async fn hold(app: &App, args: &HoldArgs) -> Result<u8> {
@@ -30,7 +32,7 @@ pub async fn hold(app: &App, args: &HoldArgs) -> Result<u8> {
     let full = change.unless_cancelled(own(&kube, &change.name, &args.app)).await?;
     change.check_branch(&cx).await?;
     let hold = Hold::new(Timestamp::now(), args.length);
-    change.record(|spec| drop(spec.holds.insert(full.clone(), hold)))?;
+    change.record(|spec| _ = spec.holds.insert(full.clone(), hold))?;
     let again = format!("k8tre dev hold {} --name {}", args.app, change.name);
     bring(&change, &kube).await.hint(format!("when that is mended, again: {again}"))?;
 
@@ -58,14 +60,18 @@ pub async fn release(app: &App, args: &ReleaseArgs) -> Result<u8> {
     };
     change.check_branch(&cx).await?;
     let was_held = holds.get(&full).is_some_and(|hold| !hold.is_over(Timestamp::now()));
-    change.record(|spec| drop(spec.holds.remove(&full)))?;
+    change.record(|spec| _ = spec.holds.remove(&full))?;
     let again = format!("k8tre dev release {} --name {}", args.app, change.name);
     bring(&change, &kube).await.hint(format!("when that is mended, again: {again}"))?;
-    // Argo CD syncs by itself, but only when it looks next.
-    if let Err(error) = change.unless_cancelled(refresh(&kube, &full)).await
-        && !error.to_string().contains("not found")
-    {
-        return Err(error.hint(again));
+    let synced = change.unless_cancelled(refresh(&kube, &full)).await;
+    let moving = match synced {
+        Err(error) if error.to_string().contains("not found") => true,
+        Err(error) => return Err(error.hint(again)),
+        // Argo CD may look before it knows of the project's change; then it is asked again.
+        Ok(()) => change.until(&kube, &full, SYNC_LIMIT, async || moves(&kube, &full).await).await.hint(&again)?,
+    };
+    if !moving {
+        app.ui.warn(&format!("{full} has not begun to sync; see why: k8tre dev status {}", change.name));
     }
 
     if app.ui.is_json() {
@@ -96,6 +102,16 @@ async fn own(kube: &Kube, name: &EnvName, word: &str) -> Result<String> {
         true => error.hint("it deploys the ApplicationSets; hold the Applications that they make"),
         false => error.hint(format!("see this environment's: k8tre dev status {name}")),
     })
+}
+
+/// Whether an Application is as git has it, or on its way there; one that is gone is, too.
+async fn moves(kube: &Kube, full: &str) -> Result<bool> {
+    let Some(found) = kube.get(&Type::new("argoproj.io/v1alpha1", "Application"), NAMESPACE, full).await? else {
+        return Ok(true);
+    };
+    let status = &found["status"];
+    let asked = found["metadata"]["annotations"]["argocd.argoproj.io/refresh"].is_string();
+    Ok(!asked && (status["sync"]["status"] == "Synced" || status["operationState"]["phase"] == "Running"))
 }
 
 /// Publishes the branch with the holds as recorded, and waits until Argo CD's project has them.

@@ -109,7 +109,13 @@ async fn chosen(cx: &Context, word: &str) -> Result<(String, Folder)> {
 }
 
 /// What is asked for, at the commit that it has now.
-async fn wanted(cx: &Context, args: &UseArgs, checkout: &Checkout, folder: &Folder, origin: CommitId) -> Result<Use> {
+async fn wanted(
+    cx: &Context,
+    args: &UseArgs,
+    checkout: &Checkout,
+    folder: &Folder,
+    (tip, origin): (CommitId, CommitId),
+) -> Result<Use> {
     let (repo, branch, commit) = match (&args.repo, &args.branch) {
         (Some(repo), branch) => {
             // git runs in the repository; a folder is meant from here.

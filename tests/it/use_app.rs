@@ -51,7 +51,7 @@ async fn use_portal(desk: &Desk, more: &[&str]) -> Ended {
 }
 
 async fn uses(desk: &Desk) -> Value {
-    desk.run(&["dev", "status", "-o", "json"]).await.code(0).json()["branch"]["uses"].clone()
+    desk.run(&["dev", "status", "-o", "json"]).await.json()["branch"]["uses"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
