@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::{StreamExt, stream};
 use serde_json::json;
 
 use crate::argocd::NAMESPACE;
@@ -19,6 +20,8 @@ use crate::ports::kube::{Kube, Type};
 use crate::spec::Spec;
 use crate::steps::branch;
 
+/// Requests under way at once.
+const AT_ONCE: usize = 8;
 const POLL: Duration = Duration::from_millis(250);
 /// How often Argo CD is asked to look again.
 const NUDGE: Duration = Duration::from_secs(2);
@@ -128,4 +131,21 @@ pub async fn refresh(kube: &Kube, application: &str) -> Result<()> {
     let of = Type::new("argoproj.io/v1alpha1", "Application");
     let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
     kube.merge(&of, NAMESPACE, application, &patch).await
+}
+
+/// The same for all of an environment: a new commit on the branch is new for each of them.
+pub async fn refresh_all(kube: &Kube, name: &EnvName) -> Result<()> {
+    let all = kube.list(&Type::new("argoproj.io/v1alpha1", "Application"), NAMESPACE, "").await?;
+    let ours = all.iter().filter(|app| app["spec"]["project"] == *name.project());
+    let ours = ours.filter_map(|app| app["metadata"]["name"].as_str().map(str::to_owned));
+    let names: Vec<String> = ours.chain([name.root_application()]).collect();
+    let refreshes = stream::iter(&names).map(|name| refresh(kube, name)).buffer_unordered(AT_ONCE);
+    // One that is gone meanwhile needs no look.
+    let results: Vec<Result<()>> = refreshes.collect().await;
+    results.into_iter().filter(|result| !is_absent(result)).collect()
+}
+
+/// Whether what was to be changed is not there.
+pub fn is_absent(result: &Result<()>) -> bool {
+    result.as_ref().is_err_and(|error| error.to_string().contains("not found"))
 }

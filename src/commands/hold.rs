@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::argocd::NAMESPACE;
 use crate::cli::{HoldArgs, ReleaseArgs};
-use crate::commands::change::{Change, refresh};
+use crate::commands::change::{Change, is_absent, refresh, refresh_all};
 use crate::commands::{App, application};
 use crate::context::Context;
 use crate::engine::StepId;
@@ -65,7 +65,7 @@ pub async fn release(app: &App, args: &ReleaseArgs) -> Result<u8> {
     bring(&change, &kube).await.hint(format!("when that is mended, again: {again}"))?;
     let synced = change.unless_cancelled(refresh(&kube, &full)).await;
     let moving = match synced {
-        Err(error) if error.to_string().contains("not found") => true,
+        _ if is_absent(&synced) => true,
         Err(error) => return Err(error.hint(again)),
         // Argo CD may look before it knows of the project's change; then it is asked again.
         Ok(()) => change.until(&kube, &full, SYNC_LIMIT, async || moves(&kube, &full).await).await.hint(&again)?,
@@ -118,6 +118,7 @@ async fn moves(kube: &Kube, full: &str) -> Result<bool> {
 async fn bring(change: &Change<'_>, kube: &Kube) -> Result<()> {
     let cx: Context = change.context(LIMIT);
     change.walk(&cx, STEPS).await?;
+    change.unless_cancelled(refresh_all(kube, &change.name)).await?;
     let wanted = windows(&cx.spec.holds);
     let (of, name) = (Type::new("argoproj.io/v1alpha1", "AppProject"), cx.spec.name.project());
     let is_live = async || {

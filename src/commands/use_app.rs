@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::cli::UseArgs;
 use crate::commands::App;
-use crate::commands::change::Change;
+use crate::commands::change::{Change, refresh_all};
 use crate::context::Context;
 use crate::engine::StepId;
 use crate::error::{Error, Result, ResultExt};
@@ -16,14 +16,14 @@ use crate::steps::uses::{self, Folder};
 use crate::steps::{APPLICATIONS, BRANCH, PUBLISH};
 use crate::text::one_line;
 
-const STEPS: &[StepId] = &[BRANCH, PUBLISH, APPLICATIONS];
+const STEPS: &[StepId] = &[BRANCH, PUBLISH];
 /// Files that are named at once.
 const NAMED: usize = 10;
 
 pub async fn run(app: &App, args: &UseArgs) -> Result<u8> {
     let change = Change::begin(app, &args.name, "dev use")?;
     let mut cx = change.context(args.timeout);
-    change.kube(&cx).await?;
+    let kube = change.kube(&cx).await?;
     let (full, folder) = chosen(&cx, &args.app).await?;
     change.check_branch(&cx).await?;
     let checkout = Checkout::open(&cx.spec.repo)?;
@@ -39,7 +39,12 @@ pub async fn run(app: &App, args: &UseArgs) -> Result<u8> {
     cx = change.context(args.timeout);
     cx.options.only = Some(full.clone());
     let name = &change.name;
-    change.walk(&cx, STEPS).await.hint(format!("when that is mended, go on: k8tre dev up {name}"))?;
+    let walked = async {
+        change.walk(&cx, STEPS).await?;
+        change.unless_cancelled(refresh_all(&kube, name)).await?;
+        change.walk(&cx, &[APPLICATIONS]).await
+    };
+    walked.await.hint(format!("when that is mended, go on: k8tre dev up {name}"))?;
     if wanted.back {
         change.record(|spec| drop(spec.uses.remove(&full)))?;
     }

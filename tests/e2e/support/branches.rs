@@ -33,7 +33,13 @@ impl Branch {
         let cli = Cli::try_parse_from([&["k8tre"], &args[..]].concat()).expect("k8tre has just taken these arguments");
         let Command::Dev(dev) = cli.command else { panic!("dev is a group of commands") };
         let Dev::Preview(wanted) = *dev else { panic!("preview is a command of dev") };
-        let found = Found { repo: repo.to_owned(), sample: false, head: Some("main".into()), vendor: "k3s".into() };
+        let found = Found {
+            repo: repo.to_owned(),
+            sample: false,
+            head: Some("main".into()),
+            vendor: "k3s".into(),
+            lists_secrets: false,
+        };
         let name = name.parse().expect("a name of an environment");
         let spec = settle(&name, &wanted.up, None, &[], found).expect("k8tre has just settled the same");
         let made = EnvironmentOverlay::of(&spec, name.as_str(), None).expect("k8tre has just made the same overlay");
