@@ -71,10 +71,19 @@ fn commit(world: &World, repo: &Path, branch: &str, files: &[(&str, &str)]) {
     world.git(repo, &["worktree", "remove", "--force", &path]).expect(0);
 }
 
+/// Waits for a page; while the portal is replaced, the page that its Deployment names may be gone already.
 fn await_page(world: &World, name: &str, page: &str) {
+    let get = |what: &[&str]| world.kubectl(name, &[&["get", "-n", "portal", "-o", "json"], what].concat());
     let deadline = Instant::now() + LIMIT;
-    while live_page(world, name) != page {
-        assert!(Instant::now() < deadline, "the page is still {}", live_page(world, name));
+    loop {
+        let deployment = get(&["deployment", "portal"]).expect(0).json();
+        let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array().expect("the portal has volumes");
+        let map = volumes.iter().find(|volume| volume["name"] == "page").expect("one of them is the page");
+        let map = get(&["configmap", map["configMap"]["name"].as_str().expect("from a ConfigMap")]);
+        if map.code == Some(0) && map.json()["data"]["index.html"] == page {
+            return;
+        }
+        assert!(Instant::now() < deadline, "the page is still another: {map}");
         std::thread::sleep(Duration::from_millis(500));
     }
 }
