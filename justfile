@@ -62,6 +62,11 @@ quickstart *args:
 bench runs="5":
     benches/compare.sh {{ runs }}
 
+# From an edit to its effect, with sync and with --watch
+[group('bench')]
+edit-to-live runs="20" applications="0":
+    benches/edit-to-live.sh {{ runs }} {{ applications }}
+
 # The preview of 10, 100 and 1,000 ApplicationSets: seconds and memory
 [group('bench')]
 scale:

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::ports::git::{Checkout, PushTarget, Remains};
+use crate::ports::git::{Checkout, PushTarget, Remains, kept_ref};
 use crate::ports::kubeconfig;
 use crate::providers::kind::{find_all_owned, network::in_use};
 use crate::spec::Source;
@@ -98,10 +98,15 @@ async fn git(cx: &Context, audit: &mut Audit) -> Result<()> {
     audit.checked.push("branch");
     let Ok(checkout) = Checkout::open(&cx.spec.repo) else { return Ok(()) };
     let branch = cx.spec.name.branch();
+    let repo = cx.spec.repo.display();
+    if checkout.kept(&cx.spec.name)?.is_some() {
+        let kept = kept_ref(&cx.spec.name);
+        let remove = format!("git -C {repo} update-ref -d {kept}");
+        audit.left.push(Leftover { what: format!("reference {kept} in {repo}"), remove });
+    }
     if checkout.tip(&branch)?.is_none() {
         return Ok(());
     }
-    let repo = cx.spec.repo.display();
     let entry = |what: String| Leftover { what, remove: format!("git -C {repo} branch -D {branch}") };
     match checkout.kept_because(&branch, &branch::owner(cx)).await? {
         _ if cx.options.keep_branch => audit.kept.push(entry(format!("branch {branch}: --keep-branch"))),

@@ -1,5 +1,8 @@
 //! The command line: types only. What a flag does is written where it is used.
 
+mod apart;
+mod views;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +12,10 @@ use crate::names::EnvName;
 use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 use crate::ui::Format;
+pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
+pub use views::{
+    DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
+};
 
 /// Developer environments of K8TRE: a cluster, an Argo CD and a branch, from one command.
 #[derive(Debug, Parser)]
@@ -84,6 +91,9 @@ pub enum Dev {
     Down(DownArgs),
     /// What is there, what is wrong and why; the exit code tells (0 healthy, 3 not, 4 no such environment).
     Status(StatusArgs),
+    /// Bring the work tree as it is to the cluster, without a commit, and wait until it is live.
+    #[command(after_help = SYNC_EXAMPLES)]
+    Sync(SyncArgs),
     /// All environments of this user on this machine.
     #[command(visible_alias = "ls")]
     List,
@@ -91,6 +101,10 @@ pub enum Dev {
     Plan(UpArgs),
     /// Offline: which Applications the ApplicationSets would make here, and why not the others.
     Preview(PreviewArgs),
+    /// Stop the cluster's containers; all it holds stays, and its memory is free.
+    Pause(NameArgs),
+    /// Start a paused environment and wait until it is healthy again.
+    Resume(ResumeArgs),
     /// Print Argo CD's first admin password.
     Password(NameArgs),
     /// The secrets that the repository lists: their keys, and their values when asked for.
@@ -108,12 +122,12 @@ pub enum Dev {
     /// Write one archive for a bug report, with Secrets and tokens left out.
     Diagnose(DiagnoseArgs),
     /// Keep one Application as it is for a time, whatever the branch says; it ends by itself.
-    #[command(after_help = HOLD_EXAMPLES)]
+    #[command(after_help = apart::HOLD_EXAMPLES)]
     Hold(HoldArgs),
     /// End a hold: the Application follows the branch again.
     Release(ReleaseArgs),
     /// Take one Application's files from another branch, and the rest from the base.
-    #[command(after_help = USE_EXAMPLES)]
+    #[command(after_help = apart::USE_EXAMPLES)]
     Use(UseArgs),
     /// The last `up` as bars over time: what ran beside what, and where the time went.
     Timings(NameArgs),
@@ -125,20 +139,12 @@ const UP_EXAMPLES: &str = "Examples:
   k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
   k8tre dev up                                again: repairs what is damaged, else changes nothing";
 
-const USE_EXAMPLES: &str = "Examples:
-  k8tre dev use portal --branch feature-x      its folder as that branch has it now
-  k8tre dev use portal --branch feature-x      again, when the branch went on
-  k8tre dev use portal --repo https://git.example.org/bob/tre.git --branch new-page
-  k8tre dev use portal --reset                 the base's folder again
+const SYNC_EXAMPLES: &str = "Examples:
+  k8tre dev sync              what you have edited, live in about a second
+  k8tre dev sync --watch      the same after each change, until Ctrl-C
+  k8tre dev sync --reset      back to the branch as it is committed
 
-The Application's folder on your branch is replaced by a commit; its folder envs/dev-NAME stays yours.";
-
-const HOLD_EXAMPLES: &str = "Examples:
-  k8tre dev hold portal             for two hours
-  k8tre dev hold portal --for 30m   again, from now on: a hold that is there is replaced
-  k8tre dev release portal          the end, and a sync
-
-Argo CD goes on comparing the Application with git, and a sync that you ask for in its UI works.";
+Your files, index, HEAD, stash and branches stay as they are. Files that git ignores stay here.";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct NameArgs {
@@ -154,20 +160,6 @@ pub struct NameArgs {
 impl NameArgs {
     pub fn get(&self) -> Option<&EnvName> {
         self.environment.as_ref().or(self.name.as_ref())
-    }
-}
-
-/// The environment as a flag alone, where the command line's words name something else.
-#[derive(Debug, Clone, Default, Args)]
-pub struct NameFlag {
-    /// Name of the environment; without it, the only one there is.
-    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
-    pub name: Option<EnvName>,
-}
-
-impl NameFlag {
-    pub fn args(&self) -> NameArgs {
-        NameArgs { environment: None, name: self.name.clone() }
     }
 }
 
@@ -320,15 +312,15 @@ pub struct DownArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct StatusArgs {
+pub struct ResumeArgs {
     #[command(flatten)]
     pub name: NameArgs,
-    /// Count an Application that differs from git as unhealthy.
+    /// How long to wait for healthy Applications, as 90s or 10m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, env = "K8TRE_TIMEOUT")]
+    pub timeout: Duration,
+    /// Return as soon as the cluster runs and the Applications are on their way.
     #[arg(long)]
-    pub require_synced: bool,
-    /// Keep looking: a live table in a terminal, elsewhere a new block, or JSON document, at each change.
-    #[arg(long)]
-    pub watch: bool,
+    pub no_wait: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -341,128 +333,24 @@ pub struct SecretsArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct HoldArgs {
-    /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
-    pub app: String,
+pub struct SyncArgs {
     #[command(flatten)]
-    pub name: NameFlag,
-    /// How long, as 30m or 4h, at most 24h; rounded up to minutes.
-    #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = hold_time)]
-    pub length: Duration,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct ReleaseArgs {
-    /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
-    pub app: String,
-    #[command(flatten)]
-    pub name: NameFlag,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct UseArgs {
-    /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
-    pub app: String,
-    #[command(flatten)]
-    pub name: NameFlag,
-    /// The branch: a local one, else origin's.
-    #[arg(long, value_name = "BRANCH", required_unless_present_any = ["repo", "reset"])]
-    pub branch: Option<String>,
-    /// Address or folder of another repository; without --branch, what is checked out there.
-    #[arg(long, value_name = "URL")]
-    pub repo: Option<String>,
-    /// The base's files again.
-    #[arg(long, conflicts_with_all = ["branch", "repo"])]
+    pub name: NameArgs,
+    /// Go on with each change of a file, until Ctrl-C.
+    #[arg(short, long, conflicts_with = "reset")]
+    pub watch: bool,
+    /// Deploy the branch as it is committed again, without the work tree.
+    #[arg(long)]
     pub reset: bool,
-    /// How long to wait for a healthy Application, as 90s or 10m.
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, env = "K8TRE_TIMEOUT")]
+    /// How long to wait until a change is live, as 90s or 10m.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration)]
     pub timeout: Duration,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct KubeconfigArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// Add the environment's context to your kubeconfig; your current context stays.
-    #[arg(long, conflicts_with = "unmerge")]
-    pub merge: bool,
-    /// Take it out again.
+    /// Return as soon as Argo CD was told.
     #[arg(long)]
-    pub unmerge: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct OpenArgs {
-    /// What to open: Applications, with or without the environment's suffix, or argocd; several at once.
-    #[arg(value_name = "APP|argocd", default_value = "argocd")]
-    pub targets: Vec<String>,
-    #[command(flatten)]
-    pub name: NameFlag,
-    /// Local port, where there is one connection to hold [default: a free one].
-    #[arg(long)]
-    pub port: Option<u16>,
-    /// Print the addresses only; open no browser.
-    #[arg(long)]
-    pub print: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct LogsArgs {
-    /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
-    pub app: String,
-    #[command(flatten)]
-    pub name: NameFlag,
-    /// Last lines of each container to begin with [default: 50; with --since, all].
-    #[arg(long, value_name = "LINES")]
-    pub tail: Option<u32>,
-    /// Only lines newer than this, as 90s or 10m.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub since: Option<Duration>,
-    /// Print what there is, in order of time, and end.
-    #[arg(long)]
-    pub no_follow: bool,
-    /// Only containers of this name.
-    #[arg(long, value_name = "NAME")]
-    pub container: Option<String>,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct ShellArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// Run this instead of a shell.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<std::ffi::OsString>,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct GraphArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// A tree for the terminal, or a picture for a document.
-    #[arg(long, value_enum, default_value = "tree")]
-    pub format: Drawing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Drawing {
-    Tree,
-    Mermaid,
-    Dot,
-    Svg,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct DiagnoseArgs {
-    #[command(flatten)]
-    pub name: NameArgs,
-    /// Where to write it [default: k8tre-diagnose-NAME-TIME.tar.gz in the current folder].
-    #[arg(long, value_name = "FILE")]
-    pub file: Option<PathBuf>,
+    pub no_wait: bool,
+    /// Refuse new files that are larger, as 500K or 20M [default: 5M].
+    #[arg(long, value_name = "SIZE", value_parser = size, env = "K8TRE_MAX_FILE_SIZE")]
+    pub max_file_size: Option<u64>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -526,15 +414,17 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| "a time cannot be negative".to_owned())
 }
 
-/// A time as above, of which a hold can last that long.
-fn hold_time(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        time if time.is_zero() => Err("a hold lasts at least a minute; the end of one: k8tre dev release".to_owned()),
-        time if time > Duration::from_secs(24 * 3600) => {
-            Err("a hold lasts at most 24h, so that it is not forgotten; hold again when it has ended".to_owned())
-        }
-        time => Ok(time),
-    }
+/// `500K`, `20M`, `1G`; a bare number is bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "sizes are written as 500K, 20M or 1G".to_owned();
+    let text = text.trim().trim_end_matches(['b', 'B']).trim_end_matches('i').trim_end();
+    let (number, shift) = match text.char_indices().next_back().ok_or_else(wrong)? {
+        (end, 'k' | 'K') => (&text[..end], 10),
+        (end, 'm' | 'M') => (&text[..end], 20),
+        (end, 'g' | 'G') => (&text[..end], 30),
+        _ => (text, 0),
+    };
+    number.trim_end().parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -545,6 +435,16 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [("10", 10), ("5M", 5 << 20), ("5 MiB", 5 << 20), ("500k", 500 << 10), ("1GB", 1 << 30)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "-1", "5X", "99999999999G", "large", "1.5M"] {
+            assert!(size(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::ports::kube::Kube;
 use crate::prerequisites::{self, Prepared};
 use crate::providers::kind::network;
 use crate::spec::{SecretsMode, Spec};
+use crate::steps::publish;
 
 /// Address of its own cluster for an Argo CD inside it.
 pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
@@ -188,7 +189,8 @@ impl Context {
         self.overlay
             .get_or_try_init(|| async {
                 let range = self.address_range().await;
-                EnvironmentOverlay::of(&self.spec, &self.cluster_name(), range)
+                let served = publish::work_tree(self)?;
+                EnvironmentOverlay::of(&self.spec, &self.cluster_name(), range, served)
             })
             .await
     }
@@ -205,7 +207,7 @@ impl Context {
     }
 
     /// Addresses in kind's network that its load balancer may hand out: known once there is a network.
-    async fn address_range(&self) -> Option<String> {
+    pub async fn address_range(&self) -> Option<String> {
         let recorded = self.facts().address_range;
         if recorded.is_some() {
             return recorded;
@@ -219,9 +221,15 @@ impl Context {
         self.spec.name.to_string()
     }
 
-    /// What an Application must show to be healthy.
-    pub fn expected(&self) -> Expected {
-        let facts = self.facts();
-        Expected { revision: facts.published, since: facts.published_at, synced: self.options.require_synced }
+    /// What an Application must show to be healthy. One that no change touched since the commit that it has
+    /// seen need not have seen a newer one.
+    pub fn expected(&self, application: &str, seen: &str) -> Expected {
+        let (revision, since) = self.facts().expected(application, seen);
+        Expected { revision, since, synced: self.options.require_synced }
+    }
+
+    /// A connection that another run opened already.
+    pub fn lend_kube(&self, kube: Kube) {
+        *self.kube_slot() = Some(kube);
     }
 }

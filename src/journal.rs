@@ -18,7 +18,6 @@ use crate::engine::{Ledger, StepId};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 use crate::ports::dirs::{Dirs, create_private_dir, write_private};
-use crate::ports::git::CommitId;
 use crate::providers::kind::NetworkOwnership;
 use crate::spec::Spec;
 
@@ -50,24 +49,79 @@ pub struct Facts {
     /// Commit on the developer's branch that was published last, and when.
     pub published: Option<String>,
     pub published_at: Option<Timestamp>,
+    /// A work tree that the git server has in place of the branch's tip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synced: Option<Synced>,
+    /// What was published before and may still be what Argo CD has seen of an Application that no change since
+    /// then touches; oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Published>,
     /// Commit of the base that the branch was built on.
     pub base_commit: Option<String>,
     /// Addresses that the environment's load balancer hands out.
     pub address_range: Option<String>,
     /// The Docker network of the cluster, and whether a k8tre made it.
     pub network: Option<NetworkOwnership>,
+    /// When the cluster's containers were stopped on purpose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Timestamp>,
     /// How the last `up` that changed something spent its time, in seconds.
     pub timings: Vec<Timing>,
 }
 
+/// A synced work tree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Synced {
+    pub commit: String,
+    /// Tip of the branch that it was made on: when that moves, the branch counts again.
+    pub tip: String,
+    pub at: Timestamp,
+}
+
+/// A commit that was published, and the Applications that it touched; of the first one, all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    pub commit: String,
+    pub at: Timestamp,
+    pub touched: Vec<String>,
+}
+
 impl Facts {
-    /// A commit is where Argo CD reads it, since then.
-    pub fn publish(&mut self, commit: CommitId, since: Timestamp) {
+    /// Far more than Argo CD needs to look at every Application once.
+    const KEPT: usize = 100;
+
+    /// A commit was published that every Application has to look at.
+    pub fn publish(&mut self, commit: impl ToString, at: Timestamp) {
         let commit = commit.to_string();
-        if self.published.as_ref() != Some(&commit) || self.published_at.is_none() {
-            self.published_at = Some(since);
+        if self.published.as_ref() == Some(&commit) && self.published_at.is_some() {
+            return;
         }
-        self.published = Some(commit);
+        (self.published, self.published_at) = (Some(commit.clone()), Some(at));
+        self.history = vec![Published { commit, at, touched: Vec::new() }];
+    }
+
+    /// A commit was published that differs from the one before only for these Applications.
+    pub fn publish_next(&mut self, commit: &str, at: Timestamp, touched: Vec<String>) {
+        if self.history.is_empty() {
+            let before = self.published.take().zip(self.published_at);
+            self.history.extend(before.map(|(commit, at)| Published { commit, at, touched: Vec::new() }));
+        }
+        self.history.push(Published { commit: commit.to_owned(), at, touched });
+        // The first one that is kept counts for all.
+        let old = self.history.len().saturating_sub(Self::KEPT);
+        self.history.drain(..old);
+        (self.published, self.published_at) = (Some(commit.to_owned()), Some(at));
+    }
+
+    /// What an Application that has seen `revision` must have seen, and since when.
+    pub fn expected(&self, application: &str, revision: &str) -> (Option<String>, Option<Timestamp>) {
+        let touches = |published: &Published| published.touched.iter().any(|touched| touched == application);
+        let since = self.history.iter().rposition(touches).unwrap_or(0);
+        let fitting = self.history.get(since..).unwrap_or_default();
+        match (fitting.first(), fitting.iter().find(|published| published.commit.eq_ignore_ascii_case(revision))) {
+            (Some(first), Some(seen)) => (Some(seen.commit.clone()), Some(first.at)),
+            _ => (self.published.clone(), self.published_at),
+        }
     }
 }
 
@@ -185,6 +239,12 @@ impl Lock {
                 return Ok(lock);
             }
         }
+    }
+
+    /// Whether somebody holds it.
+    pub fn is_held(dirs: &Dirs, name: &EnvName) -> bool {
+        let file = fs::File::open(dirs.environment(name.as_str()).join("lock"));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
     }
 
     /// Removes the environment's folder; the last act of `down`.

@@ -25,5 +25,6 @@ pub mod sample;
 pub mod settings;
 pub mod spec;
 pub mod steps;
+pub mod sync;
 pub mod text;
 pub mod ui;

@@ -12,8 +12,9 @@ use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
+use crate::gitops::touched::Side;
 use crate::gitops::tree::{MemoryTree, Tree};
-use crate::ports::git::{Checkout, CommitId};
+use crate::ports::git::{Checkout, CommitId, CommitTree};
 use crate::sample;
 use crate::spec::Spec;
 
@@ -42,24 +43,40 @@ impl EnvironmentOverlay {
         Ok(preset.and_then(|preset| spec.preset.adjust(preset)))
     }
 
-    /// Reads the branch if it is there, since the developer's changes are on it, else the base.
-    pub fn of(spec: &Spec, cluster_name: &str, address_range: Option<String>) -> Result<EnvironmentOverlay> {
+    /// Reads the branch if it is there, since the developer's changes are on it, else the base. Where the git
+    /// server has a work tree in place of the branch, that is what Argo CD makes Applications of.
+    pub fn of(
+        spec: &Spec,
+        cluster_name: &str,
+        address_range: Option<String>,
+        served: Option<CommitId>,
+    ) -> Result<EnvironmentOverlay> {
         let checkout = Checkout::open(&spec.repo)?;
         let base = checkout.resolve(&spec.base)?;
         let commit = checkout.tip(&spec.name.branch())?.unwrap_or(base);
         let tree = checkout.tree(commit)?;
-        let Built { wanted, made, mut prediction } = build(spec, cluster_name, address_range, &tree)?;
+        let Built { wanted, made, mut prediction, .. } = build(spec, cluster_name, address_range.clone(), &tree)?;
         let remove = match commit == base {
             true => Vec::new(),
             false => switched_off(&wanted, &tree, &checkout.tree(base)?)?,
         };
         prediction.applications.retain(|app| !remove.contains(&app.path.to_string()));
+        let mut root_application = made.root_application;
+        // A branch that is about to be written again is what counts from then on.
+        let is_written = |(path, text): (&String, &String)| tree.read(path).is_ok_and(|there| there == text.as_bytes());
+        if let Some(served) = served
+            && remove.is_empty()
+            && made.files.iter().all(is_written)
+        {
+            let built = build(spec, cluster_name, address_range, &checkout.tree(served)?)?;
+            (prediction, root_application) = (built.prediction, built.made.root_application);
+        }
         prediction.findings.extend(made.warnings);
         Ok(EnvironmentOverlay {
             base,
             remove,
             files: made.files,
-            root_application: made.root_application,
+            root_application,
             labels: wanted.labels()?,
             prediction,
             preset: wanted.preset,
@@ -71,6 +88,46 @@ impl EnvironmentOverlay {
     pub fn check(&self, spec: &Spec) -> Result<()> {
         check(&self.prediction, spec)
     }
+}
+
+/// Some files as an environment deploys them.
+pub struct Deployed {
+    pub tree: CommitTree,
+    /// What the root Application deploys of them.
+    pub repository: Repository,
+    pub prediction: Prediction,
+    pub root_application: Value,
+}
+
+impl Deployed {
+    pub fn of(spec: &Spec, cluster_name: &str, address_range: Option<String>, tree: CommitTree) -> Result<Deployed> {
+        let built = build(spec, cluster_name, address_range, &tree)?;
+        Ok(Deployed {
+            repository: built.deployed,
+            prediction: built.prediction,
+            root_application: built.made.root_application,
+            tree,
+        })
+    }
+
+    pub fn side(&self) -> Side<'_> {
+        Side { tree: &self.tree, repository: &self.repository, prediction: &self.prediction }
+    }
+}
+
+/// What of the overlay some files lack, as a branch with them would get it, and folders that it would lose.
+pub fn completion(
+    spec: &Spec,
+    cluster_name: &str,
+    address_range: Option<String>,
+    tree: &dyn Tree,
+    base: &dyn Tree,
+) -> Result<(BTreeMap<String, String>, Vec<String>)> {
+    let repository = Repository::read(tree)?;
+    let (wanted, made) = made(spec, cluster_name, address_range, tree, &repository)?;
+    let mut remove = switched_off(&wanted, tree, base)?;
+    remove.extend(orphaned(&wanted, tree, base)?);
+    Ok((made.files, remove))
 }
 
 /// The same check for a sample that is not written yet.
@@ -107,18 +164,30 @@ fn check(prediction: &Prediction, spec: &Spec) -> Result<()> {
 struct Built {
     wanted: OverlaySpec,
     made: Overlay,
+    deployed: Repository,
     prediction: Prediction,
 }
 
 fn build(spec: &Spec, cluster_name: &str, address_range: Option<String>, tree: &dyn Tree) -> Result<Built> {
-    let repository = Repository::read(tree)?;
-    let preset =
-        Preset::recognise(&repository, tree).and_then(|preset| spec.preset.adjust(Preset { address_range, ..preset }));
-    let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
-    let made = overlay(&repository, tree, &wanted)?;
+    let (wanted, made) = made(spec, cluster_name, address_range, tree, &Repository::read(tree)?)?;
     let branch = made.tree(tree);
-    let prediction = predict(&made.read(&branch)?, &branch, &[wanted.cluster()?]);
-    Ok(Built { wanted, made, prediction })
+    let deployed = made.read(&branch)?;
+    let prediction = predict(&deployed, &branch, &[wanted.cluster()?]);
+    Ok(Built { wanted, made, deployed, prediction })
+}
+
+fn made(
+    spec: &Spec,
+    cluster_name: &str,
+    address_range: Option<String>,
+    tree: &dyn Tree,
+    repository: &Repository,
+) -> Result<(OverlaySpec, Overlay)> {
+    let preset =
+        Preset::recognise(repository, tree).and_then(|preset| spec.preset.adjust(Preset { address_range, ..preset }));
+    let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
+    let made = overlay(repository, tree, &wanted)?;
+    Ok((wanted, made))
 }
 
 fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> OverlaySpec {
@@ -151,17 +220,11 @@ fn switched_off(spec: &OverlaySpec, branch: &dyn Tree, base: &dyn Tree) -> Resul
     if candidates.is_empty() {
         return Ok(Vec::new());
     }
-    let everything = OverlaySpec { only: Vec::new(), skip: Vec::new(), ..spec.clone() };
-    let ours = overlay(&Repository::read(base)?, base, &everything)?.files;
-    let as_made = |path: &String| -> Result<bool> {
-        Ok(ours.get(path.as_str()).map(String::as_bytes) == Some(branch.read(path)?.as_slice()))
-    };
+    let as_made = AsMade::of(spec, base)?;
     let mut remove = Vec::new();
     for path in candidates {
         let folder = path.trim_end_matches("/kustomization.yaml");
-        let inside = format!("{folder}/");
-        let mut files = branch.paths().iter().filter(|path| path.starts_with(&inside));
-        if !files.try_fold(true, |all, path| as_made(path).map(|same| all && same))? {
+        if !as_made.is(branch, folder)? {
             let branch = spec.name.branch();
             return Err(Error::usage(format!(
                 "{} is to be left out, but {folder} on {branch} holds changes of yours",
@@ -172,6 +235,46 @@ fn switched_off(spec: &OverlaySpec, branch: &dyn Tree, base: &dyn Tree) -> Resul
         remove.push(folder.to_owned());
     }
     Ok(remove)
+}
+
+/// Env folders of this environment, as k8tre made them, whose base folder is gone.
+fn orphaned(spec: &OverlaySpec, tree: &dyn Tree, base: &dyn Tree) -> Result<Vec<String>> {
+    let file = format!("/{}/kustomization.yaml", spec.name.environment());
+    let parents = tree.paths().iter().filter_map(|path| path.strip_suffix(&file));
+    let parents: Vec<&str> =
+        parents.filter(|parent| tree.below(&format!("{parent}/{}", spec.base_env)).is_empty()).collect();
+    if parents.is_empty() {
+        return Ok(Vec::new());
+    }
+    let as_made = AsMade::of(spec, base)?;
+    let mut orphaned = Vec::new();
+    for parent in parents {
+        let folder = format!("{parent}/{}", spec.name.environment());
+        if as_made.is(tree, &folder)? {
+            orphaned.push(folder);
+        }
+    }
+    Ok(orphaned)
+}
+
+/// Env folders as k8tre makes them of the base.
+struct AsMade(BTreeMap<String, String>);
+
+impl AsMade {
+    fn of(spec: &OverlaySpec, base: &dyn Tree) -> Result<AsMade> {
+        let everything = OverlaySpec { only: Vec::new(), skip: Vec::new(), ..spec.clone() };
+        Ok(AsMade(overlay(&Repository::read(base)?, base, &everything)?.files))
+    }
+
+    /// Whether a folder holds nothing but that.
+    fn is(&self, tree: &dyn Tree, folder: &str) -> Result<bool> {
+        for path in tree.below(folder) {
+            if self.0.get(path).map(String::as_bytes) != Some(tree.read(path)?.as_slice()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ fn colon(text: &str) -> String {
 }
 
 /// The first object that holds the Application back, as `Deployment portal: waiting for rollout`.
-fn unhealthy(status: &Value) -> String {
+pub fn unhealthy(status: &Value) -> String {
     let resources = status["resources"].as_array().map(Vec::as_slice).unwrap_or_default();
     let bad = resources.iter().find(|r| r["health"]["status"].as_str().is_some_and(|s| s != "Healthy"));
     match bad {

@@ -183,6 +183,11 @@ fn workload(object: &mut Value, name: &str, settings: &Settings) {
         "argocd-redis" => drop(pod.as_object_mut().and_then(|pod| pod.remove("initContainers"))),
         // Copies Argo CD's program for plugin sidecars, 200 MB of it; without a sidecar nobody reads it.
         "argocd-repo-server" if !plugins => drop(pod.as_object_mut().and_then(|pod| pod.remove("initContainers"))),
+        // Two seconds between the waves of a sync, for other controllers to react: the longest part of an edit's way,
+        // and of every Application's that makes its namespace. What the next wave needs, it waits for in any case.
+        "argocd-application-controller" => {
+            append(&mut pod["containers"][0]["env"], &[json!({"name": "ARGOCD_SYNC_WAVE_DELAY", "value": "0"})])
+        }
         _ => {}
     }
     if plugins {

@@ -55,7 +55,8 @@ fn explain(view: &View) -> Option<Cause> {
         Some(file) if code == "helm-failed" => {
             format!("{path}/{}", file.split_once('/').map_or(file, |(_, rest)| rest))
         }
-        Some(file) => place(path, file),
+        // kustomize names a file as the kustomization does that it was reading, and tells that one's folder before.
+        Some(file) => place(folder_in(&message).unwrap_or(path), file),
         None => path.to_owned(),
     };
     Some(
@@ -73,6 +74,12 @@ fn place(path: &str, file: &str) -> String {
         None if file.contains('/') => file.to_owned(),
         None => format!("{path}/{file}"),
     }
+}
+
+/// The folder of the kustomization that was read last, where that is not the Application's own.
+fn folder_in(message: &str) -> Option<&str> {
+    let folders = pattern!(r"recursed accumulation of path '([^']+)'").captures_iter(message);
+    folders.last().and_then(|found| found.get(1)).map(|found| found.as_str())
 }
 
 /// The innermost file that the message blames.

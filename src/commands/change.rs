@@ -88,7 +88,15 @@ impl Change<'_> {
         let steps = crate::plan::only(&cx.spec, ids);
         self.app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
         let cancel = self.app.cancel.clone();
-        Engine { steps: &steps, ledger: &*self.writer, events: &*self.app.ui, cancel }.up(cx).await
+        let synced = cx.facts().synced;
+        let walk = Engine { steps: &steps, ledger: &*self.writer, events: &*self.app.ui, cancel }.up(cx).await?;
+        if synced.is_some() && cx.facts().synced.is_none() {
+            self.app.ui.warn(&format!(
+                "the work tree that was synced has given way to the branch; to bring it again: k8tre dev sync {}",
+                self.name
+            ));
+        }
+        Ok(walk)
     }
 
     pub async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {

@@ -7,6 +7,7 @@ use crate::commands::App;
 use crate::context::{Context, Options, Record};
 use crate::error::Result;
 use crate::journal;
+use crate::providers::ClusterState;
 use crate::report::{SCHEMA, age, table};
 use crate::steps::cluster;
 
@@ -31,6 +32,7 @@ pub async fn run(app: &App) -> Result<u8> {
         let facts = Box::new(journal.facts.clone());
         let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), Options::default(), app.ui.clone());
         let state = match cluster::observe(&cx).await {
+            Ok(ClusterState::Stopped(_)) if journal.facts.paused_at.is_some() => "paused".to_owned(),
             Ok(state) => state.to_string(),
             Err(error) => format!("unknown: {}", error.message()),
         };

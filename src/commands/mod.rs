@@ -16,6 +16,7 @@ mod lint;
 mod list;
 mod logs;
 mod open;
+mod pause;
 mod plan;
 mod preview;
 mod secrets;
@@ -23,6 +24,7 @@ mod select;
 mod shell;
 mod source;
 mod status;
+mod sync;
 mod timings;
 mod up;
 mod use_app;
@@ -88,8 +90,11 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Preview(args) => preview::run(&app, &args).await,
             Dev::Down(args) => down::run(&app, &args).await,
             Dev::Status(args) => status::run(&app, &args).await,
+            Dev::Sync(args) => sync::run(&app, &args).await,
             Dev::List => list::run(&app).await,
             Dev::Password(args) => open::password(&app, &args).await,
+            Dev::Pause(args) => pause::pause(&app, &args).await,
+            Dev::Resume(args) => pause::resume(&app, &args).await,
             Dev::Secrets(args) => secrets::run(&app, &args).await,
             Dev::Kubeconfig(args) => kubeconfig::run(&app, &args).await,
             Dev::Open(args) => open::run(&app, &args).await,

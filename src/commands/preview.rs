@@ -41,7 +41,7 @@ pub async fn run(app: &App, args: &PreviewArgs) -> Result<u8> {
         spec.repo = scratch.path().join("sample-tre");
         sample::write_sample(&spec.repo).await?;
     }
-    let overlay = EnvironmentOverlay::of(&spec, name.as_str(), None)?;
+    let overlay = EnvironmentOverlay::of(&spec, name.as_str(), None, None)?;
     let against = match &args.against {
         Some(context) => Some(against::compare(context, &overlay.prediction, &name).await?),
         None => None,

@@ -184,7 +184,7 @@ fn check_own(
         settled.push(before.over.parse()?);
     }
     for commit in known {
-        if checkout.holds(commit)? && checkout.part_differences(commit, tip, folder.part())?.is_empty() {
+        if checkout.has(commit)? && checkout.part_differences(commit, tip, folder.part())?.is_empty() {
             return Ok(());
         }
     }

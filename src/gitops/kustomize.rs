@@ -222,16 +222,41 @@ fn apply(
 struct Target {
     group: Option<String>,
     version: Option<String>,
-    kind: Option<Regex>,
-    name: Option<Regex>,
-    namespace: Option<Regex>,
+    kind: Option<Wanted>,
+    name: Option<Wanted>,
+    namespace: Option<Wanted>,
     labels: Vec<(String, String)>,
+}
+
+/// What a target says of a field: an expression, which is mostly no more than a text. A repository of many patches has
+/// many targets for each object, and comparing texts is far quicker.
+enum Wanted {
+    Text(String),
+    Expression(Regex),
+}
+
+impl Wanted {
+    fn new(expression: &str) -> Result<Wanted> {
+        let inner = expression.strip_prefix('^').and_then(|rest| rest.strip_suffix('$')).unwrap_or(expression);
+        let plain = inner.replace("\\-", "-").replace("\\.", "\u{1}");
+        Ok(match plain.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '\u{1}')) {
+            true => Wanted::Text(plain.replace('\u{1}', ".")),
+            false => Wanted::Expression(Regex::new(&format!("^(?:{expression})$"))?),
+        })
+    }
+
+    fn is(&self, text: &str) -> bool {
+        match self {
+            Wanted::Text(wanted) => wanted == text,
+            Wanted::Expression(regex) => regex.is_match(text),
+        }
+    }
 }
 
 impl Target {
     fn new(target: &Value) -> Result<Target> {
         let text = |field: &str| target.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let regex = |field: &str| text(field).map(|text| Regex::new(&format!("^(?:{text})$"))).transpose();
+        let regex = |field: &str| text(field).map(Wanted::new).transpose();
         if text("annotationSelector").is_some() {
             return Err(Error::failed("annotationSelector of a patch target is not supported"));
         }
@@ -255,7 +280,7 @@ impl Target {
     fn of(patch: &Value) -> Target {
         let exact = |pointer: &str| {
             let text = patch.pointer(pointer).and_then(Value::as_str)?;
-            Regex::new(&format!("^{}$", regex::escape(text))).ok()
+            Some(Wanted::Text(text.to_owned()))
         };
         let (kind, name) = (exact("/kind"), exact("/metadata/name"));
         Target { group: None, version: None, kind, name, namespace: None, labels: Vec::new() }
@@ -265,7 +290,7 @@ impl Target {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
         let fits =
-            |regex: &Option<Regex>, pointer: &str| regex.as_ref().is_none_or(|regex| regex.is_match(text(pointer)));
+            |wanted: &Option<Wanted>, pointer: &str| wanted.as_ref().is_none_or(|wanted| wanted.is(text(pointer)));
         let label = |key: &str| object.pointer("/metadata/labels").and_then(|labels| labels.get(key)?.as_str());
         self.group.as_ref().is_none_or(|wanted| wanted == group)
             && self.version.as_ref().is_none_or(|wanted| wanted == version)

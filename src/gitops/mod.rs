@@ -28,6 +28,7 @@ mod template_patch;
 mod templates;
 #[cfg(test)]
 mod testing;
+pub mod touched;
 pub mod tree;
 pub mod url;
 pub mod vendor;

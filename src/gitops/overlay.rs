@@ -23,6 +23,7 @@ use super::world::World;
 use super::{environment, patches, templates};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
+use crate::ports::kube::OWNER;
 
 /// What decides about a developer's branch.
 #[derive(Debug, Clone)]
@@ -91,7 +92,8 @@ impl OverlaySpec {
 
     /// The environment's cluster as Argo CD will know it.
     pub fn cluster(&self) -> Result<Cluster> {
-        let annotations = BTreeMap::new();
+        // The Secret carries the owner's mark. Its value is not known before it is made, but that it has annotations is.
+        let annotations = BTreeMap::from([(OWNER.to_owned(), String::new())]);
         Ok(Cluster { name: self.cluster.clone(), server: self.server.clone(), labels: self.labels()?, annotations })
     }
 }

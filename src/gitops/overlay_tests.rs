@@ -211,6 +211,15 @@ fn folders_of_clusters_first_matrices_are_made_too() {
 }
 
 #[test]
+fn the_cluster_has_annotations_as_its_secret_will_have() {
+    let generators = "[{clusters: {}}]";
+    let text = set("a", generators, "a-{{.name}}{{index .metadata.annotations \"none\"}}");
+    let tree = repository_of(&[("appsets/a.yaml", &text)]);
+    let prediction = predict_environment(&Repository::read(&tree).unwrap(), &tree, &alice()).unwrap();
+    assert_eq!(names(&prediction), ["a-in-cluster"], "{:?}", prediction.findings);
+}
+
+#[test]
 fn labels_are_checked_and_completed() {
     let labels = alice().labels().unwrap();
     assert_eq!((labels["developer"].as_str(), labels["environment"].as_str()), ("alice", "dev-alice"));

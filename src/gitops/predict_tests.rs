@@ -155,7 +155,7 @@ fn every_kind_of_generator() {
             "{{.n}}",
             "v",
         ),
-        ("[{list: {elementsYaml: '[{n: w}]'}}, {list: {elements: [{n: x}]}}]", "{{.n}}", "w x"),
+        ("[{list: {elementsYaml: '[{id: w}]'}}, {list: {elements: [{id: x}]}}]", "{{.id}}", "w x"),
         (
             "[{matrix: {generators: [{list: {elements: [{e: dev}, {e: prd}]}}, {clusters: {selector: {matchLabels: {env: '{{.e}}'}}, values: {o: '{{.e}}', l: '{{.name}}'}}}]}}]",
             "{{.nameNormalized}}-{{.values.l | lower | replace \"_\" \"\"}}{{.values.o}}",
@@ -167,9 +167,9 @@ fn every_kind_of_generator() {
             "a-s1-p a-s1-q a-s2-p a-s2-q",
         ),
         (
-            "[{merge: {mergeKeys: [name], generators: [{clusters: {values: {c: blue}}}, {list: {elements: [{name: a, values: {c: red}}, {name: zz, values: {c: no}}]}}]}}]",
+            "[{merge: {mergeKeys: [name], generators: [{clusters: {values: {c: blue}}}, {list: {elements: [{name: a, nameNormalized: red}, {name: zz}]}}]}}]",
             "{{.nameNormalized}}-{{.values.c}}",
-            "a-red b-2-blue in-cluster-blue",
+            "b-2-blue in-cluster-blue red-blue",
         ),
         (
             "[{list: {elements: [{n: t}], template: {metadata: {name: 'own-{{.n}}', labels: {}}, spec: {}}}}]",
@@ -249,6 +249,12 @@ fn mistakes_are_findings_with_file_and_line() {
 
 /// Four times the ApplicationSets may take four times as long, and not sixteen. The best of three runs counts, since
 /// other tests run beside this one.
+/// Time that this thread has had of a processor: what others do on the machine does not count.
+fn worked() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    std::time::Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
 #[test]
 fn time_grows_linearly_with_the_repository() {
     let clusters: Vec<Cluster> =
@@ -256,10 +262,10 @@ fn time_grows_linearly_with_the_repository() {
     let best = |sets: usize| {
         let tree = MemoryTree::new(many(sets).into_iter().map(|(path, text)| (path, text.into_bytes())));
         let run = || {
-            let start = std::time::Instant::now();
+            let start = worked();
             let prediction = predict(&Repository::read(&tree).unwrap(), &tree, &clusters);
             assert_eq!(prediction.applications.len(), sets * clusters.len());
-            start.elapsed()
+            worked() - start
         };
         (0..3).map(|_| run()).min().unwrap()
     };

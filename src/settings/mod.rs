@@ -53,6 +53,8 @@ pub struct FileSettings {
     pub kind_config: Option<String>,
     /// Add the cluster to the user's own kubeconfig too.
     pub merge_kubeconfig: Option<bool>,
+    /// Largest new file that `sync` takes along, such as `5M`.
+    pub max_file_size: Option<String>,
     pub argocd: FileArgoCd,
     pub preset: PresetSpec,
     pub secrets: FileSecrets,

@@ -51,14 +51,13 @@ impl Judged {
     }
 }
 
-fn application_type() -> Type {
+pub fn application_type() -> Type {
     Type::new("argoproj.io/v1alpha1", "Application")
 }
 
 /// Judges the root Application and every predicted one, and names those that nobody predicted.
 pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
     let overlay = cx.overlay().await?;
-    let expected = cx.expected();
     let now = Timestamp::now();
     let project = cx.spec.name.project();
     let root = cx.spec.name.root_application();
@@ -77,10 +76,14 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
         .map(|name| {
             let actual = found.remove(&name);
             let verdict = match &actual {
-                Some(application) => match cx.spec.holds.get(&name).filter(|hold| !hold.is_over(now)) {
-                    Some(hold) => judge_held(application, &expected, hold, now),
-                    None => judge(application, &expected),
-                },
+                Some(application) => {
+                    let seen = application["status"]["sync"]["revision"].as_str().unwrap_or_default();
+                    let expected = cx.expected(&name, seen);
+                    match cx.spec.holds.get(&name).filter(|hold| !hold.is_over(now)) {
+                        Some(hold) => judge_held(application, &expected, hold, now),
+                        None => judge(application, &expected),
+                    }
+                }
                 None => Verdict::Waiting("Argo CD has not made it yet".into()),
             };
             Judged { name, verdict, actual, cause: None }
@@ -123,7 +126,7 @@ async fn nudge(kube: &Kube, judged: &[Judged], sets: &[String]) -> Result<()> {
 }
 
 /// What is to be refreshed may have been replaced since it was listed.
-fn ignore_absent(result: Result<()>) -> Result<()> {
+pub fn ignore_absent(result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.to_string().contains("not found") => Ok(()),
         other => other,

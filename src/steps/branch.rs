@@ -66,10 +66,15 @@ impl Step<Context> for Branch {
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
-        if cx.options.keep_branch || !cx.spec.repo.exists() {
+        if !cx.spec.repo.exists() {
             return Ok(());
         }
         let checkout = Checkout::open(&cx.spec.repo)?;
+        // The environment's, not the developer's.
+        checkout.forget_kept(&cx.spec.name)?;
+        if cx.options.keep_branch {
+            return Ok(());
+        }
         match checkout.delete_branch(&cx.spec.name.branch(), &owner(cx)).await? {
             Removal::Deleted(_) | Removal::Absent => Ok(()),
             // Nobody's work is deleted; that it stays is said by the audit, not an error of this step.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
-use crate::ports::git::{Checkout, Lease, PushTarget};
+use crate::ports::git::{Checkout, CommitId, Lease, PushTarget};
 use crate::ports::transport;
 use crate::steps::{BRANCH, CLUSTER, GIT_SERVER, PUBLISH, branch};
 
@@ -24,6 +24,23 @@ pub fn target(cx: &Context) -> Result<PushTarget> {
         url: transport::URL.into(),
         ssh_command: transport::ssh_command()?,
         env: transport::variables(&cx.kubeconfig())?,
+    })
+}
+
+/// The synced work tree that the git server has in place of the branch; none once the branch went on.
+pub fn work_tree(cx: &Context) -> Result<Option<CommitId>> {
+    let Some(synced) = cx.facts().synced else { return Ok(None) };
+    let checkout = Checkout::open(&cx.spec.repo)?;
+    let commit: CommitId = synced.commit.parse()?;
+    let tip = checkout.tip(&cx.spec.name.branch())?;
+    Ok((tip.is_some_and(|tip| tip.to_string() == synced.tip) && checkout.has(commit)?).then_some(commit))
+}
+
+/// The commit that the git server is to have.
+fn wanted(cx: &Context, checkout: &Checkout) -> Result<Option<CommitId>> {
+    Ok(match work_tree(cx)? {
+        Some(commit) => Some(commit),
+        None => checkout.tip(&cx.spec.name.branch())?,
     })
 }
 
@@ -55,7 +72,7 @@ impl Step<Context> for Publish {
         }
         let checkout = Checkout::open(&cx.spec.repo)?;
         let branch = cx.spec.name.branch();
-        let Some(tip) = checkout.tip(&branch)? else { return Ok(State::Absent) };
+        let Some(tip) = wanted(cx, &checkout)? else { return Ok(State::Absent) };
         let there = match checkout.remote_tip(&target(cx)?, &branch).await {
             Ok(there) => there,
             // Right after a restart the server's pod may look ready and not be; `apply` waits for it.
@@ -64,15 +81,16 @@ impl Step<Context> for Publish {
         Ok(match there {
             None => State::Absent,
             Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
-            Some(there) => {
-                State::Drifted(format!("the server has {}, the branch is at {}", there.short(), tip.short()))
-            }
+            Some(there) => State::Drifted(format!("the server has {}, not {}", there.short(), tip.short())),
         })
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
         let checkout = Checkout::open(&cx.spec.repo)?;
-        let tip = branch::tip(cx, &checkout)?;
+        let tip = match work_tree(cx)? {
+            Some(commit) => commit,
+            None => branch::tip(cx, &checkout)?,
+        };
         // Before the push, so that no look of Argo CD's at the new commit can seem too old.
         let now = Timestamp::now();
         // The server is this environment's alone: whatever it holds, the branch here is what counts.
@@ -82,7 +100,17 @@ impl Step<Context> for Publish {
             .retry(retries)
             .notify(|error: &Error, _| cx.detail(PUBLISH, &format!("again: {error}")))
             .await?;
-        cx.note(|facts| facts.publish(tip, now))
+        let branch_is_back = cx.facts().synced.is_some_and(|synced| synced.commit != tip.to_string());
+        cx.note(|facts| {
+            facts.publish(tip, now);
+            if branch_is_back {
+                facts.synced = None;
+            }
+        })?;
+        if branch_is_back {
+            checkout.forget_kept(&cx.spec.name)?;
+        }
+        Ok(())
     }
 
     async fn undo(&self, _cx: &Context) -> Result<()> {

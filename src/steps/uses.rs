@@ -37,7 +37,7 @@ pub fn missing(cx: &Context, checkout: &Checkout) -> Result<Vec<String>> {
         let folder = Folder::new(cx, &wanted.folder);
         let commit: CommitId = wanted.commit.parse()?;
         let origin = origin(cx, checkout, tip)?;
-        let is_in = match checkout.holds(commit)? {
+        let is_in = match checkout.has(commit)? {
             true => checkout.part_differences(commit, tip, folder.part())?.is_empty(),
             // git has cleaned up since: then only the base's files say that it is not in.
             false => !checkout.part_differences(origin, tip, folder.part())?.is_empty(),
@@ -54,7 +54,7 @@ pub async fn put(cx: &Context, checkout: &Checkout) -> Result<()> {
     for app in missing(cx, checkout)? {
         let Some(wanted) = cx.spec.uses.get(&app) else { continue };
         let commit: CommitId = wanted.commit.parse()?;
-        if !checkout.holds(commit)? {
+        if !checkout.has(commit)? {
             let again = match &wanted.repo {
                 Some(repo) => format!("--repo {} --branch {}", redacted(repo), wanted.branch),
                 None => format!("--branch {}", wanted.branch),

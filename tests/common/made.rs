@@ -61,24 +61,6 @@ impl Predicted {
     }
 }
 
-/// What the controller made of the ApplicationSets in a namespace: both as the API server lists them.
-pub fn real(sets: &[Value], applications: &[Value]) -> All {
-    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let failed = |set: &Value| {
-        let conditions = set["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let failed = conditions.iter().any(|c| c["type"] == "ErrorOccurred" && c["status"] == "True");
-        // A panic in the controller leaves no condition behind.
-        failed || conditions.is_empty()
-    };
-    let mut all: All = sets.iter().map(|set| (name(set), Made { error: failed(set), ..Made::default() })).collect();
-    for application in applications {
-        let owner = application["metadata"]["ownerReferences"][0]["name"].as_str().unwrap_or_default();
-        let made = all.entry(owner.to_owned()).or_default();
-        made.applications.insert(name(application), of_spec(&application["spec"]));
-    }
-    all
-}
-
 /// Without names that are left to chance, and without the error of whoever loses.
 fn without(all: &All, clashing: &BTreeSet<String>, losers: &BTreeSet<String>) -> All {
     let mut all = all.clone();
@@ -100,18 +82,8 @@ fn of_prediction(app: &PredictedApplication) -> Value {
     }))
 }
 
-fn of_spec(spec: &Value) -> Value {
-    cleaned(&json!({
-        "project": spec["project"],
-        "source": spec["source"],
-        "sources": spec["sources"],
-        "destination": spec["destination"],
-        "syncOptions": spec["syncPolicy"]["syncOptions"],
-    }))
-}
-
 /// Without empty fields, which the API server keeps or drops as its types have it.
-fn cleaned(value: &Value) -> Value {
+pub fn cleaned(value: &Value) -> Value {
     let empty = |value: &Value| match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),

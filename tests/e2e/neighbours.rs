@@ -73,19 +73,16 @@ fn neighbours(world: &World, controller: &Controller, what: &str, source: &Path,
         let expected: Vec<&str> = branch.prediction.applications.iter().map(|app| &*app.name).collect();
         there = await_change(controller, &there, &expected, &[]);
     }
-    // The first goes as `down` lets an environment of a shared Argo CD go: its cluster first, then its ApplicationSets.
-    let (name, branch) = &people[0];
-    let going: Vec<&str> = branch.prediction.applications.iter().map(|app| &*app.name).collect();
-    controller.unregister(name);
-    let there = await_change(controller, &there, &[], &going);
-    controller.kubectl(&["delete", "-k", &branch.overlay.to_string_lossy()]);
-    let there = await_change(controller, &there, &[], &[]);
-    let (name, branch) = &people[1];
-    let going: Vec<&str> = branch.prediction.applications.iter().map(|app| &*app.name).collect();
-    controller.unregister(name);
-    controller.kubectl(&["delete", "-k", &branch.overlay.to_string_lossy()]);
-    let left = await_change(controller, &there, &[], &going);
-    assert_eq!(left, of_main, "{what}: what is left is what was there before anybody came");
+    // Each goes as `down` lets an environment of a shared Argo CD go: its cluster first, upon which the controller lets
+    // go of its Applications, then its ApplicationSets.
+    for (name, branch) in &people {
+        let going: Vec<&str> = branch.prediction.applications.iter().map(|app| &*app.name).collect();
+        controller.unregister(name);
+        there = await_change(controller, &there, &[], &going);
+        controller.kubectl(&["delete", "-k", &branch.overlay.to_string_lossy()]);
+        there = await_change(controller, &there, &[], &[]);
+    }
+    assert_eq!(there, of_main, "{what}: what is left is what was there before anybody came");
     controller.clear();
     controller.unregister("stable");
 }

@@ -1,6 +1,6 @@
 //! The prediction against the real controller: which Applications Argo CD makes of a repository.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use k8tre::gitops::predict::{Cluster, predict};
 use k8tre::gitops::repository::Repository;
@@ -110,7 +110,7 @@ fn generators(world: &World, controller: &Controller) {
 }
 
 /// The overlay that k8tre writes for a developer, on the real controller; the names of the Applications made.
-fn label_set(world: &World, controller: &Controller, repo: &PathBuf, name: &str, args: &[&str]) -> Vec<String> {
+fn label_set(world: &World, controller: &Controller, repo: &Path, name: &str, args: &[&str]) -> Vec<String> {
     let branch = Branch::new(world, repo, name, args);
     assert_eq!(branch.preview["labels"], json!(branch.labels), "{name}");
     assert_eq!(branch.preview["applications"], json!(branch.prediction.applications), "{name}");

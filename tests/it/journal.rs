@@ -121,3 +121,33 @@ fn names_lists_environments_and_ignores_what_is_none() {
     let names: Vec<String> = journal::names(&dirs).unwrap().into_iter().map(String::from).collect();
     assert_eq!(names, ["alice", "bob"]);
 }
+
+#[test]
+fn an_application_needs_to_have_seen_only_what_touched_it() {
+    let at = |second: i64| jiff::Timestamp::from_second(second).unwrap();
+    let mut facts = k8tre::journal::Facts::default();
+    facts.publish("up", at(1));
+    let expected = |facts: &k8tre::journal::Facts, app: &str, seen: &str| {
+        let (commit, since) = facts.expected(app, seen);
+        (commit.unwrap(), since.unwrap().as_second())
+    };
+    assert_eq!(expected(&facts, "portal", "older"), ("up".into(), 1));
+    facts.publish_next("one", at(2), vec!["portal".into()]);
+    facts.publish_next("two", at(3), vec!["identity".into()]);
+    assert_eq!(expected(&facts, "metrics", "up"), ("up".into(), 1), "nothing touched it");
+    assert_eq!(expected(&facts, "metrics", "one"), ("one".into(), 1));
+    assert_eq!(expected(&facts, "portal", "up"), ("two".into(), 3), "it must see what touched it");
+    assert_eq!(expected(&facts, "portal", "one"), ("one".into(), 2));
+    assert_eq!(expected(&facts, "portal", "two"), ("two".into(), 2));
+    assert_eq!(expected(&facts, "identity", "one"), ("two".into(), 3));
+    assert_eq!(expected(&facts, "identity", "unknown"), ("two".into(), 3));
+    for number in 0..500 {
+        facts.publish_next(&number.to_string(), at(10 + number), vec!["portal".into()]);
+    }
+    assert!(facts.history.len() <= 100, "what is kept is bounded");
+    assert_eq!(expected(&facts, "metrics", "up"), ("499".into(), 509));
+    facts.publish("up again", at(600));
+    assert_eq!(expected(&facts, "metrics", "499"), ("up again".into(), 600), "all look at what up publishes");
+    facts.publish("up again", at(700));
+    assert_eq!(facts.published_at, Some(at(600)), "the same commit once more is nothing new");
+}

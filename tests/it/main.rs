@@ -4,13 +4,13 @@
 #![allow(clippy::disallowed_methods)]
 
 #[path = "../common/made.rs"]
-#[allow(dead_code)]
 mod made;
 mod support;
 
 mod causes;
 mod cli_diagnose;
 mod cli_input;
+mod cli_pause;
 mod cli_repair;
 mod cli_repository;
 mod cli_views;
@@ -24,6 +24,7 @@ mod git_branch;
 mod git_open;
 mod git_push;
 mod git_rebase;
+mod git_snapshot;
 mod git_world;
 mod hold;
 mod journal;
@@ -32,4 +33,5 @@ mod kind_binary;
 mod kind_prepared;
 mod preflight;
 mod sample;
+mod sync;
 mod use_app;

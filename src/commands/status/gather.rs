@@ -17,11 +17,12 @@ use crate::gitops::windows::Hold;
 use crate::journal::Journal;
 use crate::names::EnvName;
 use crate::ports::git::{Checkout, CommitId, redacted};
-use crate::report::SCHEMA;
+use crate::providers::ClusterState;
+use crate::report::{SCHEMA, age};
 use crate::spec::Use;
 use crate::steps::applications::{Judged, judge_all, state_of};
 use crate::steps::explain::explain_all;
-use crate::steps::{APPLICATIONS, cluster, uses};
+use crate::steps::{APPLICATIONS, cluster, publish, uses};
 
 /// A server that hangs must not make status hang. Longer than Docker gets, whose silence is then named.
 const LIMIT: Duration = Duration::from_secs(11);
@@ -67,6 +68,9 @@ pub struct BranchReport {
     pub base: String,
     pub tip: Option<String>,
     pub published: Option<String>,
+    /// The work tree that is deployed in place of the branch's tip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub synced: Option<SyncedReport>,
     /// Commits of the base that the branch lacks, and of the branch that the base lacks.
     pub behind: Option<usize>,
     pub ahead: Option<usize>,
@@ -89,6 +93,12 @@ pub struct UseReport {
     /// As people read it.
     #[serde(skip)]
     pub source: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SyncedReport {
+    pub commit: String,
+    pub at: jiff::Timestamp,
 }
 
 #[derive(Debug, Serialize)]
@@ -165,6 +175,10 @@ async fn predicted(cx: &Context) -> BTreeMap<String, String> {
 
 async fn cluster_report(cx: &Context) -> ClusterReport {
     let state = match tokio::time::timeout(LIMIT, cluster::observe(cx)).await {
+        Ok(Ok(state @ ClusterState::Stopped(_))) => match cx.facts().paused_at {
+            Some(since) => format!("paused for {}; go on with it: k8tre dev resume {}", age(since), cx.spec.name),
+            None => state.to_string(),
+        },
         Ok(Ok(state)) => state.to_string(),
         Ok(Err(error)) => format!("unknown: {}", error.message()),
         Err(_) => "unknown: Docker does not answer".to_owned(),
@@ -202,6 +216,9 @@ async fn branch_report(cx: &Context) -> BranchReport {
         let checkout = Checkout::open(&cx.spec.repo)?;
         let dirty = checkout.dirty().await?;
         (report.changed, report.untracked) = (Some(dirty.changed), Some(dirty.untracked));
+        if let (Some(_), Some(synced)) = (publish::work_tree(cx)?, cx.facts().synced) {
+            report.synced = Some(SyncedReport { commit: synced.commit, at: synced.at });
+        }
         if let Some(tip) = checkout.tip(&report.name)? {
             report.tip = Some(tip.to_string());
             let counts = checkout.ahead_behind(tip, checkout.resolve(&cx.spec.base)?)?;

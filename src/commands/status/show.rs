@@ -93,6 +93,10 @@ pub fn describe_branch(branch: &BranchReport) -> String {
     }
     let short = |commit: &Option<String>| commit.as_deref().map(|c| c.get(..8).unwrap_or(c).to_owned());
     let mut parts = vec![match (short(&branch.tip), short(&branch.published)) {
+        (Some(tip), Some(published)) if branch.synced.is_some() => {
+            let old = branch.synced.as_ref().map(|synced| age(synced.at)).unwrap_or_default();
+            format!("{} at {tip}; your work tree of {old} ago is deployed, as {published}", branch.name)
+        }
         (None, _) => format!("{} is gone", branch.name),
         (Some(tip), Some(published)) if tip == published => format!("{} at {tip}, published", branch.name),
         (Some(tip), Some(published)) => format!("{} at {tip}, {published} is published", branch.name),

@@ -90,7 +90,7 @@ async fn live(app: &App, name: &EnvName, synced: bool) -> Result<bool> {
             },
             seen = &mut looking => match seen {
                 Ok((report, wait)) => {
-                    table.see(report);
+                    table.see(report, clock());
                     looking = Box::pin(paced(app, name, synced, wait));
                 }
                 Err(error) if error.kind() == Kind::Interrupted => return Ok(table.healthy()),
@@ -131,7 +131,7 @@ impl Table {
         self.report.as_ref().is_some_and(|report| report.healthy)
     }
 
-    fn see(&mut self, report: Report) {
+    fn see(&mut self, report: Report, at: String) {
         let now = Instant::now();
         self.changed.retain(|_, at| at.elapsed() < NEW);
         if let Some(before) = &self.report {
@@ -147,7 +147,7 @@ impl Table {
                 self.changed.insert(line, now);
             }
         }
-        self.at = clock();
+        self.at = at;
         self.report = Some(report);
     }
 
@@ -199,7 +199,7 @@ impl Table {
             String::new()
         };
         frame.push((String::new(), plain));
-        let footer = format!("{}  q quits  {healthy} of {all} Applications healthy{scroll}", self.at);
+        let footer = format!("{}; q quits; {healthy} of {all} Applications healthy{scroll}", self.at);
         frame.push((one_line(&footer, width), plain.dimmed()));
         frame.truncate(height);
         frame
@@ -211,6 +211,8 @@ mod tests {
     use super::*;
     use crate::argocd::application::Verdict;
     use crate::commands::status::gather::{ApplicationReport, ArgoCdReport, BranchReport, ClusterReport};
+
+    const NOON: &str = "12:00:00";
 
     fn report(health: &str, applications: usize) -> Report {
         let application = |at: usize| ApplicationReport {
@@ -232,7 +234,8 @@ mod tests {
             schema: 1,
             environment: "alice".parse().unwrap(),
             id: "1".into(),
-            created: jiff::Timestamp::now(),
+            // Old enough that a slow test does not make it older.
+            created: jiff::Timestamp::now() - jiff::SignedDuration::from_hours(73),
             healthy: health == "Healthy",
             cluster: ClusterReport {
                 provider: "kind",
@@ -255,9 +258,8 @@ mod tests {
     }
 
     fn table(applications: usize) -> Table {
-        let mut table =
-            Table { report: None, changed: BTreeMap::new(), offset: 0, at: "12:00:00".into(), unicode: true };
-        table.see(report("Healthy", applications));
+        let mut table = Table { report: None, changed: BTreeMap::new(), offset: 0, at: NOON.into(), unicode: true };
+        table.see(report("Healthy", applications), NOON.into());
         table
     }
 
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn the_table_at_80_columns() {
         let mut table = table(3);
-        table.see(report("Degraded", 3));
+        table.see(report("Degraded", 3), NOON.into());
         insta::assert_snapshot!(text(&table.frame(80, 24)));
     }
 
@@ -284,7 +286,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert!(highlighted(&mut table).is_empty());
-        table.see(report("Degraded", 3));
+        table.see(report("Degraded", 3), NOON.into());
         let lines = highlighted(&mut table);
         assert!(lines.len() == 1 && lines[0].starts_with("app-1"), "{lines:?}");
         table.changed.values_mut().for_each(|at| *at -= NEW);

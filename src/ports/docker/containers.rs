@@ -6,8 +6,10 @@ use std::fmt;
 use bollard::models::{ContainerInspectResponse, ContainerSummary, MountPoint, PortMap};
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder,
-    RemoveContainerOptionsBuilder, RemoveVolumeOptions, StartContainerOptions, StopContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, RemoveVolumeOptions, StartContainerOptions, StatsOptionsBuilder,
+    StopContainerOptionsBuilder,
 };
+use futures::StreamExt;
 
 use super::{ACTION, Docker, present};
 use crate::error::Result;
@@ -109,6 +111,15 @@ impl Docker {
     }
 
     /// Lets a paused container go on.
+    /// Memory that a running container holds, without the cache that Docker gives back by itself.
+    pub async fn memory_of(&self, name: &str) -> Option<u64> {
+        let options = StatsOptionsBuilder::new().stream(false).one_shot(true).build();
+        let mut stats = self.api.stats(name, Some(options));
+        let memory = tokio::time::timeout(ACTION, stats.next()).await.ok()??.ok()?.memory_stats?;
+        let cache = memory.stats.as_ref().and_then(|stats| stats.get("inactive_file").copied()).unwrap_or(0);
+        Some(memory.usage?.saturating_sub(cache))
+    }
+
     pub async fn unpause_container(&self, name: &str) -> Result<()> {
         self.bounded(ACTION, &format!("unpause the container {name}"), self.api.unpause_container(name)).await
     }

@@ -207,10 +207,31 @@ impl Edit<'_> {
     }
 }
 
-/// What has to change in a tree. Compares names of objects, so it writes nothing.
+/// A tree with files of exactly this content, and without others.
+pub(super) fn overlaid(
+    repository: &git2::Repository,
+    tree: &git2::Tree<'_>,
+    files: &BTreeMap<String, String>,
+    remove: &[String],
+) -> Result<git2::Oid> {
+    let no_seeds = BTreeMap::new();
+    let edits = edits(tree, files, &no_seeds, remove)?;
+    if edits.is_empty() { Ok(tree.id()) } else { apply(repository, tree, &edits) }
+}
+
 fn changes<'a>(tree: &git2::Tree<'_>, overlay: &Overlay<'a>) -> Result<Vec<Edit<'a>>> {
+    edits(tree, overlay.files, overlay.seeds, overlay.remove)
+}
+
+/// What has to change in a tree. Compares names of objects, so it writes nothing.
+fn edits<'a>(
+    tree: &git2::Tree<'_>,
+    files: &'a BTreeMap<String, String>,
+    seeds: &'a BTreeMap<String, String>,
+    remove: &'a [String],
+) -> Result<Vec<Edit<'a>>> {
     let mut edits = Vec::new();
-    let wanted = overlay.files.iter().map(|file| (file, true)).chain(overlay.seeds.iter().map(|file| (file, false)));
+    let wanted = files.iter().map(|file| (file, true)).chain(seeds.iter().map(|file| (file, false)));
     for ((path, content), exactly) in wanted {
         check_path(tree, path)?;
         let there = tree.get_path(path.as_ref()).ok();
@@ -224,7 +245,7 @@ fn changes<'a>(tree: &git2::Tree<'_>, overlay: &Overlay<'a>) -> Result<Vec<Edit<
         };
         edits.push(Edit::Write { path, content: content.as_bytes(), mode });
     }
-    for path in overlay.remove {
+    for path in remove {
         let path = path.trim_end_matches('/');
         if tree.get_path(path.as_ref()).is_ok() {
             edits.push(Edit::Remove(path));

@@ -50,12 +50,27 @@ impl Checkout {
         message: &str,
         owner: &Owner,
     ) -> Result<CommitId> {
-        if owner.id.is_empty() || owner.id.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(Error::failed(format!("\"{}\" cannot be the id of an environment", owner.id.escape_debug())));
-        }
+        let message = marked(message, owner)?;
         self.identity().await?;
-        let message = format!("{}\n\n{TRAILER}: {owner}\n", message.trim_end());
         self.commit_as(tree, parent, &message, &[]).await
+    }
+
+    /// The same without a signature.
+    pub(super) async fn commit_unsigned(
+        &self,
+        tree: git2::Oid,
+        parent: CommitId,
+        message: &str,
+        owner: &Owner,
+    ) -> Result<CommitId> {
+        let message = marked(message, owner)?;
+        let git = self.git().args(["commit-tree", "-p", &parent.to_string(), "-F", "-", &tree.to_string()]);
+        let output = expect(git.stdin(message), "cannot make a commit").await;
+        match output {
+            Ok(output) => output.text().parse(),
+            // Asked only now: a commit that succeeds needs no question.
+            Err(error) => self.identity().await.and(Err(error)),
+        }
     }
 
     /// Makes a commit object with variables that say who its author is, when that is not the user.
@@ -80,6 +95,14 @@ impl Checkout {
         })?;
         output.text().parse()
     }
+}
+
+/// The message with the trailer by which the commit is recognised.
+fn marked(message: &str, owner: &Owner) -> Result<String> {
+    if owner.id.is_empty() || owner.id.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(Error::failed(format!("\"{}\" cannot be the id of an environment", owner.id.escape_debug())));
+    }
+    Ok(format!("{}\n\n{TRAILER}: {owner}\n", message.trim_end()))
 }
 
 pub(super) fn owner(repository: &git2::Repository, commit: git2::Oid) -> Result<Option<Owner>> {

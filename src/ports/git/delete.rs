@@ -86,8 +86,10 @@ impl Checkout {
         for other in repository.references().map_err(said)?.flatten() {
             let Ok(name) = other.name() else { continue };
             let copy = name.strip_prefix("refs/remotes/").and_then(|rest| rest.split_once('/'));
+            // What is kept of a synced work tree goes with the environment, so it holds nothing either.
+            let kept = name.starts_with("refs/k8tre/");
             // The stash hangs on to its base, which is no branch that a person would look for.
-            if name == reference || name == "refs/stash" || copy.is_some_and(|(_, copied)| copied == branch) {
+            if name == reference || kept || name == "refs/stash" || copy.is_some_and(|(_, copied)| copied == branch) {
                 continue;
             }
             if let Ok(commit) = other.peel_to_commit() {

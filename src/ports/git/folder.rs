@@ -22,11 +22,6 @@ impl Part<'_> {
 }
 
 impl Checkout {
-    /// Whether a commit is here.
-    pub fn holds(&self, commit: CommitId) -> Result<bool> {
-        Ok(self.repository()?.find_commit(commit.0).is_ok())
-    }
-
     /// Where two commits part.
     pub fn common_ancestor(&self, one: CommitId, other: CommitId) -> Result<Option<CommitId>> {
         match self.repository()?.merge_base(one.0, other.0) {
@@ -134,13 +129,13 @@ impl Checkout {
             let branch = branch.map_or_else(|| "nothing checked out".into(), |branch| format!("no branch {branch}"));
             Error::usage(format!("{shown} has {branch}")).hint("name one of its branches: --branch BRANCH")
         })?;
-        if !self.holds(commit)? {
+        if !self.has(commit)? {
             let (git, place) = self.git_at(address).await?;
             let quietly = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"];
             let git = git.args(quietly).args(["--no-auto-maintenance", "--", &place, &reference]);
             expect(git, &format!("cannot fetch from {shown}")).await?;
         }
-        if !self.holds(commit)? {
+        if !self.has(commit)? {
             return Err(Error::failed(format!("{shown} went on while it was read")).hint("try again"));
         }
         Ok((name.unwrap_or(reference), commit))

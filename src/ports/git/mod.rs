@@ -10,13 +10,16 @@ mod commit;
 mod create;
 mod delete;
 mod folder;
+mod merge;
 mod names;
 mod publish;
 mod rebase;
 mod redact;
 mod remote;
 mod run;
+mod snapshot;
 mod tree;
+mod watched;
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,12 +32,15 @@ pub use commit::Owner;
 pub use create::{CreatedAs, create_repository};
 pub use delete::Removal;
 pub use folder::Part;
+pub use merge::{TreeId, kept_ref};
 pub use publish::{Lease, Pushed, Remains};
 pub use rebase::Rebased;
 pub use redact::redacted;
 pub use remote::{PushTarget, Readable};
 pub use run::check_version;
+pub use snapshot::Snapshot;
 pub use tree::CommitTree;
+pub use watched::Busy;
 
 /// The name of a commit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

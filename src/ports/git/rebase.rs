@@ -1,6 +1,6 @@
 //! The developer's branch carried over to a base that went on. Like all else, without the checkout.
 
-use super::{Checkout, CommitId, Owner, branch, names, said};
+use super::{Checkout, CommitId, Owner, branch, merge, names, said};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
@@ -63,7 +63,7 @@ impl Checkout {
             let theirs = commit.tree().map_err(said)?;
             let mut merged = repository.merge_trees(&parent, &tree, &theirs, None).map_err(said)?;
             if merged.has_conflicts() {
-                let why = format!("{shown} and the base both changed {}", conflicts(&merged)?.join(", "));
+                let why = format!("{shown} and the base both changed {}", merge::conflicts(&merged)?.join(", "));
                 return Err(refused(&why));
             }
             let id = merged.write_tree_to(&repository).map_err(said)?;
@@ -79,18 +79,6 @@ impl Checkout {
 
 fn summary<'a>(commit: &'a git2::Commit<'_>) -> &'a str {
     commit.summary().ok().flatten().unwrap_or_default()
-}
-
-fn conflicts(index: &git2::Index) -> Result<Vec<String>> {
-    let mut paths = Vec::new();
-    for conflict in index.conflicts().map_err(said)? {
-        let conflict = conflict.map_err(said)?;
-        let entry = conflict.our.or(conflict.their).or(conflict.ancestor);
-        paths.extend(entry.map(|entry| one_line(&String::from_utf8_lossy(&entry.path), 200)));
-    }
-    paths.sort();
-    paths.dedup();
-    Ok(paths)
 }
 
 /// The variables that make git keep a commit's author and date.

@@ -23,8 +23,14 @@ impl Checkout {
     /// The files of a commit. Submodules are left out, as they are another repository's, and so are links
     /// that lead to no file in it.
     pub fn tree(&self, commit: CommitId) -> Result<CommitTree> {
-        let repository = self.repository()?;
-        let entries = entries(&repository, commit).with_context(|| format!("cannot read commit {}", commit.short()))?;
+        let tree = self.tree_id(commit).with_context(|| format!("cannot read commit {}", commit.short()))?;
+        self.files(tree)
+    }
+}
+
+impl CommitTree {
+    pub(super) fn new(repository: git2::Repository, tree: git2::Oid) -> Result<CommitTree> {
+        let entries = entries(&repository, tree).with_context(|| format!("cannot read the tree {tree}"))?;
         let is_file = |path: &&String| resolved(&repository, &entries, path).is_ok_and(|blob| blob.is_some());
         let paths = entries.keys().filter(is_file).cloned().collect();
         Ok(CommitTree { paths, entries, repository: Mutex::new(repository) })
@@ -33,8 +39,8 @@ impl Checkout {
 
 type Entries = BTreeMap<String, (git2::Oid, i32)>;
 
-fn entries(repository: &git2::Repository, commit: CommitId) -> Result<Entries> {
-    let tree = repository.find_commit(commit.0).and_then(|commit| commit.tree()).map_err(said)?;
+fn entries(repository: &git2::Repository, tree: git2::Oid) -> Result<Entries> {
+    let tree = repository.find_tree(tree).map_err(said)?;
     let mut entries = BTreeMap::new();
     tree.walk(git2::TreeWalkMode::PreOrder, |folder, entry| {
         // Kubernetes, Argo CD and kustomize know no paths that are not UTF-8, and libgit2 would end the walk at one.

@@ -42,7 +42,8 @@ impl Branch {
         };
         let name = name.parse().expect("a name of an environment");
         let spec = settle(&name, &wanted.up, None, &[], found).expect("k8tre has just settled the same");
-        let made = EnvironmentOverlay::of(&spec, name.as_str(), None).expect("k8tre has just made the same overlay");
+        let made =
+            EnvironmentOverlay::of(&spec, name.as_str(), None, None).expect("k8tre has just made the same overlay");
         let folder = world.home.join(format!("branch-{name}"));
         let to = folder.to_string_lossy().into_owned();
         world.start_program("cp", &["-R", &repo_text, &to]).wait(LIMIT).expect(0);

@@ -10,7 +10,7 @@ use k8tre::steps::git_server;
 use serde_json::{Value, json};
 
 use super::{LIMIT, Ran, Running, World};
-use crate::made::{self, All, Predicted};
+use crate::made::{All, Made, Predicted, cleaned};
 
 /// How long the controller may take for a repository's ApplicationSets.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -92,7 +92,7 @@ impl<'a> Controller<'a> {
     pub fn made(&self) -> All {
         let leaving = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
         let applications: Vec<Value> = self.list("applications").into_iter().filter(|app| !leaving(app)).collect();
-        made::real(&self.list("applicationsets"), &applications)
+        real(&self.list("applicationsets"), &applications)
     }
 
     /// UID, generation and spec of every Application, by name.
@@ -138,6 +138,34 @@ impl<'a> Controller<'a> {
         }
         self.kubectl(&["delete", "applications", "--all"]);
     }
+}
+
+/// What the controller made of the ApplicationSets in a namespace: both as the API server lists them.
+fn real(sets: &[Value], applications: &[Value]) -> All {
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let failed = |set: &Value| {
+        let conditions = set["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let failed = conditions.iter().any(|c| c["type"] == "ErrorOccurred" && c["status"] == "True");
+        // A panic in the controller leaves no condition behind.
+        failed || conditions.is_empty()
+    };
+    let mut all: All = sets.iter().map(|set| (name(set), Made { error: failed(set), ..Made::default() })).collect();
+    for application in applications {
+        let owner = application["metadata"]["ownerReferences"][0]["name"].as_str().unwrap_or_default();
+        let made = all.entry(owner.to_owned()).or_default();
+        made.applications.insert(name(application), of_spec(&application["spec"]));
+    }
+    all
+}
+
+fn of_spec(spec: &Value) -> Value {
+    cleaned(&json!({
+        "project": spec["project"],
+        "source": spec["source"],
+        "sources": spec["sources"],
+        "destination": spec["destination"],
+        "syncOptions": spec["syncPolicy"]["syncOptions"],
+    }))
 }
 
 /// Where Argo CD reads in the cluster.

@@ -23,6 +23,8 @@ struct Cluster {
     store: Store,
     /// When Argo CD looked at an Application, by name and commit.
     reconciled: BTreeMap<(String, String), String>,
+    /// What was asked to look again.
+    asked: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -125,6 +127,13 @@ impl FakeClusters {
         let Some((birth, _)) = self.node(cluster) else { return BTreeMap::new() };
         let world = self.world.lock().unwrap();
         world.clusters.get(&birth).map(|cluster| cluster.store.versions()).unwrap_or_default()
+    }
+
+    /// What was asked to look again since this was last called.
+    pub fn asked(&self, cluster: &str) -> Vec<String> {
+        let (birth, _) = self.node(cluster).unwrap();
+        let mut world = self.world.lock().unwrap();
+        std::mem::take(&mut world.clusters.get_mut(&birth).unwrap().asked).into_iter().collect()
     }
 
     /// Takes an object away behind everybody's back.
@@ -263,9 +272,12 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
                 return missing();
             }
             let mut patch: Value = serde_json::from_slice(&request.body).unwrap();
-            let refresh = patch["metadata"]["annotations"]
-                .as_object_mut()
-                .and_then(|all| all.remove("argocd.argoproj.io/refresh"));
+            let mut taken =
+                |name: &str| patch["metadata"]["annotations"].as_object_mut().and_then(|all| all.remove(name));
+            let refresh = taken("argocd.argoproj.io/refresh");
+            if refresh.is_some() || taken("argocd.argoproj.io/application-set-refresh").is_some() {
+                cluster.asked.insert(key.name.clone());
+            }
             if refresh.is_some() {
                 cluster.reconciled.retain(|(name, _), _| *name != key.name);
             }

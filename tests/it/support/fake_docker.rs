@@ -249,6 +249,10 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
             let stat = base64::engine::general_purpose::STANDARD.encode(stat.to_string());
             Response::new(if there { 200 } else { 404 }, "").header("X-Docker-Container-Path-Stat", stat)
         }
+        ("GET", ["containers", _, "stats"]) => json_response(
+            200,
+            &json!({"memory_stats": {"usage": 700_u64 << 20, "stats": {"inactive_file": 100_u64 << 20}}}),
+        ),
         ("POST", ["containers", name, action @ ("start" | "stop" | "unpause")]) => {
             let Some(mut container) = load(root, name) else { return found(None) };
             if *action == "start" && container["state"] == "paused" {
