@@ -1,5 +1,6 @@
 //! The command line: types only. What a flag does is written where it is used.
 
+mod apart;
 mod views;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use crate::names::EnvName;
 use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 use crate::ui::Format;
+pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
 pub use views::{
     DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
 };
@@ -119,6 +121,14 @@ pub enum Dev {
     Graph(GraphArgs),
     /// Write one archive for a bug report, with Secrets and tokens left out.
     Diagnose(DiagnoseArgs),
+    /// Keep one Application as it is for a time, whatever the branch says; it ends by itself.
+    #[command(after_help = apart::HOLD_EXAMPLES)]
+    Hold(HoldArgs),
+    /// End a hold: the Application follows the branch again.
+    Release(ReleaseArgs),
+    /// Take one Application's files from another branch, and the rest from the base.
+    #[command(after_help = apart::USE_EXAMPLES)]
+    Use(UseArgs),
     /// The last `up` as bars over time: what ran beside what, and where the time went.
     Timings(NameArgs),
 }

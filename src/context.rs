@@ -41,6 +41,8 @@ pub struct Options {
     pub no_prepare: bool,
     /// What happens in this run to secrets that are there, if not what the settings say.
     pub secrets: Option<SecretsMode>,
+    /// The only Application to wait for; none means all.
+    pub only: Option<String>,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             keep_branch: false,
             no_prepare: false,
             secrets: None,
+            only: None,
         }
     }
 }

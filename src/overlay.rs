@@ -202,6 +202,7 @@ fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> Ove
         // Only apps that the user names: an app of the preset's that a repository lacks is no mistake.
         skip: spec.skip.iter().cloned().collect(),
         preset: preset.cloned(),
+        holds: spec.holds.clone(),
         name: spec.name.clone(),
     }
 }

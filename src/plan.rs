@@ -1,7 +1,10 @@
 //! An environment's steps, in the order in which a person would read them. Pure.
 
+use async_trait::async_trait;
+
 use crate::context::Context;
-use crate::engine::Steps;
+use crate::engine::{State, Step, StepId, Steps};
+use crate::error::Result;
 use crate::spec::{Source, Spec};
 use crate::steps::applications::Applications;
 use crate::steps::argocd::{ArgoCdConfig, ArgoCdWorkloads};
@@ -49,4 +52,61 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
         steps.push(Box::new(MergedKubeconfig));
     }
     steps
+}
+
+/// Some of an environment's steps, for a command that changes only what they bring; the others are as they are.
+pub fn only(spec: &Spec, ids: &'static [StepId]) -> Steps<Context> {
+    let mut before: Vec<StepId> = Vec::new();
+    let mut chosen: Steps<Context> = Vec::new();
+    for step in steps(spec).into_iter().filter(|step| ids.contains(&step.id())) {
+        let needs = before.clone();
+        before.push(step.id());
+        chosen.push(Box::new(Chosen { step, needs }));
+    }
+    chosen
+}
+
+/// A step that comes after those chosen before it; what else it needs is there.
+struct Chosen {
+    step: Box<dyn Step<Context>>,
+    needs: Vec<StepId>,
+}
+
+#[async_trait]
+impl Step<Context> for Chosen {
+    fn id(&self) -> StepId {
+        self.step.id()
+    }
+
+    fn needs(&self) -> &[StepId] {
+        &self.needs
+    }
+
+    fn inside(&self) -> Option<StepId> {
+        self.step.inside()
+    }
+
+    fn describe(&self) -> String {
+        self.step.describe()
+    }
+
+    fn limit(&self) -> std::time::Duration {
+        self.step.limit()
+    }
+
+    fn leaves_nothing(&self) -> bool {
+        self.step.leaves_nothing()
+    }
+
+    async fn observe(&self, cx: &Context) -> Result<State> {
+        self.step.observe(cx).await
+    }
+
+    async fn apply(&self, cx: &Context) -> Result<()> {
+        self.step.apply(cx).await
+    }
+
+    async fn undo(&self, cx: &Context) -> Result<()> {
+        self.step.undo(cx).await
+    }
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::gitops::preset::Preset;
+use crate::gitops::windows::Holds;
 use crate::names::EnvName;
 
 /// Argo CD's version that k8tre is tested with, and whose manifest checksum it knows.
@@ -45,6 +46,29 @@ pub struct Spec {
     /// What the cluster has to have before Argo CD, in this order.
     #[serde(default)]
     pub prerequisites: Vec<Prerequisite>,
+    /// Applications that are not synced by themselves for a time.
+    #[serde(default)]
+    pub holds: Holds,
+    /// Applications whose files come from another branch, by name.
+    #[serde(default)]
+    pub uses: BTreeMap<String, Use>,
+}
+
+/// Where an Application's files come from in place of the base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    /// Folder of the Application in the repository.
+    pub folder: String,
+    /// Address of another repository; none for this one.
+    pub repo: Option<String>,
+    pub branch: String,
+    /// The branch's commit when it was taken.
+    pub commit: String,
+    /// Tip of the developer's branch that it was put on: commits that come later are theirs to keep.
+    pub over: String,
+    /// The base's files are to come back, after which there is nothing to remember.
+    #[serde(default)]
+    pub back: bool,
 }
 
 /// Where Argo CD reads the developer's branch.

@@ -1,6 +1,7 @@
 //! Argo CD as k8tre uses it: its manifest made fit for a laptop, and its Applications judged. Pure.
 
 pub mod application;
+pub mod held;
 pub mod manifest;
 pub mod plugin;
 pub mod source;

@@ -3,11 +3,13 @@
 
 mod application;
 mod cache;
+mod change;
 mod completions;
 mod diagnose;
 mod doctor;
 mod down;
 mod graph;
+mod hold;
 mod internal;
 mod kubeconfig;
 mod lint;
@@ -25,6 +27,7 @@ mod status;
 mod sync;
 mod timings;
 mod up;
+mod use_app;
 
 use std::sync::Arc;
 
@@ -99,6 +102,9 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Shell(args) => shell::run(&app, &args),
             Dev::Graph(args) => graph::run(&app, &args).await,
             Dev::Timings(args) => timings::run(&app, &args),
+            Dev::Hold(args) => hold::hold(&app, &args).await,
+            Dev::Use(args) => use_app::run(&app, &args).await,
+            Dev::Release(args) => hold::release(&app, &args).await,
             Dev::Diagnose(args) => diagnose::run(&app, &args).await,
         },
         Command::Completions { .. } | Command::Man { .. } | Command::Internal(_) => Ok(0),

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cli::UpArgs;
-use crate::commands::{App, plan, select, source};
+use crate::commands::{App, plan, select, source, use_app};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, Outcome, Walk};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::gitops::tree::Tree;
+use crate::gitops::windows;
 use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::Checkout;
@@ -37,7 +38,12 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
 
     let lock = Lock::take(&app.dirs, &name, "dev up")?;
     let journal = match journal::read(&app.dirs, &name)? {
-        Some(saved) => Journal { spec: journal.spec, ..saved },
+        // What other commands keep in it may have changed until the lock was taken.
+        Some(saved) => {
+            let mut spec = Spec { holds: saved.spec.holds, uses: saved.spec.uses, ..journal.spec };
+            windows::forget_ended(&mut spec.holds, jiff::Timestamp::now());
+            Journal { spec, ..saved }
+        }
         None => journal,
     };
     if args.rebase {
@@ -58,6 +64,10 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
 
     let start = Instant::now();
     let walk = engine.up(&cx).await.map_err(|error| explain(error, &name))?;
+    if cx.spec.uses.values().any(|used| used.back) {
+        // They are the base's again, and that is all there is to remember.
+        writer.update(|journal| journal.spec.uses.retain(|_, used| !used.back))?;
+    }
     if walk.changed() {
         writer.update(|journal| journal.facts.timings = timings(&walk))?;
     }
@@ -150,6 +160,7 @@ pub fn options(args: &UpArgs) -> Options {
         keep_branch: false,
         no_prepare: run.no_prepare,
         secrets: args.secrets,
+        only: None,
     }
 }
 
@@ -161,6 +172,7 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         checkout.identity().await?;
         cx.overlay().await?.check(&cx.spec)?;
         say_moved(app, cx, &checkout, args.rebase)?;
+        use_app::say_moved(app, &cx.spec, &checkout)?;
         source::check(app, cx, &checkout).await?;
         if let Some(list) = &cx.overlay().await?.secrets
             && let [variable, ..] = secrets::missing_variables(list).as_slice()

@@ -9,6 +9,7 @@ use super::overlay::OverlaySpec;
 use super::repository::Repository;
 use super::tree::Tree;
 use super::url;
+use super::windows::windows;
 use crate::error::{Result, ResultExt};
 
 /// The AppProject `dev-<name>`: it may deploy to the environment's cluster alone, from the branch and from what else
@@ -26,7 +27,7 @@ pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
             }
         }
     }
-    json!({
+    let mut project = json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
         "metadata": {
@@ -41,7 +42,11 @@ pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
             "destinations": [{"server": spec.server, "namespace": "*"}],
             "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
         },
-    })
+    });
+    if !spec.holds.is_empty() {
+        project["spec"]["syncWindows"] = windows(&spec.holds).into();
+    }
+    project
 }
 
 /// The AppProject as it stands in the overlay, whose `nameSuffix` completes its name.

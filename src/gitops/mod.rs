@@ -32,5 +32,6 @@ pub mod touched;
 pub mod tree;
 pub mod url;
 pub mod vendor;
+pub mod windows;
 pub mod world;
 pub mod yaml;

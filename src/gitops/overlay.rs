@@ -18,6 +18,7 @@ use super::preset::{self, Preset};
 use super::repository::Repository;
 use super::selector::Miss;
 use super::tree::{MemoryTree, Tree};
+use super::windows::Holds;
 use super::world::World;
 use super::{environment, patches, templates};
 use crate::error::{Error, Result, ResultExt};
@@ -44,6 +45,8 @@ pub struct OverlaySpec {
     pub skip: Vec<String>,
     /// What is known about the repository beyond its layout.
     pub preset: Option<Preset>,
+    /// Applications that are not synced by themselves for a time.
+    pub holds: Holds,
 }
 
 impl OverlaySpec {
@@ -59,6 +62,7 @@ impl OverlaySpec {
             only: Vec::new(),
             skip: Vec::new(),
             preset: None,
+            holds: Holds::new(),
             name,
         }
     }

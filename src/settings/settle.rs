@@ -118,6 +118,8 @@ pub fn settle(
         source: source(args, saved, files),
         secrets: secrets(files, found.lists_secrets),
         prerequisites: prerequisites(files),
+        holds: saved.map(|s| s.holds.clone()).unwrap_or_default(),
+        uses: saved.map(|s| s.uses.clone()).unwrap_or_default(),
         merge_kubeconfig: switch(args.merge_kubeconfig, saved.map(|s| s.merge_kubeconfig), |f| f.merge_kubeconfig),
     })
 }

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::argocd::NAMESPACE;
 use crate::argocd::application::{Verdict, judge};
+use crate::argocd::held::judge_held;
 use crate::causes::Cause;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
@@ -56,6 +58,7 @@ pub fn application_type() -> Type {
 /// Judges the root Application and every predicted one, and names those that nobody predicted.
 pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
     let overlay = cx.overlay().await?;
+    let now = Timestamp::now();
     let project = cx.spec.name.project();
     let root = cx.spec.name.root_application();
     let mut found: BTreeMap<String, Value> = kube
@@ -75,7 +78,11 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
             let verdict = match &actual {
                 Some(application) => {
                     let seen = application["status"]["sync"]["revision"].as_str().unwrap_or_default();
-                    judge(application, &cx.expected(&name, seen))
+                    let expected = cx.expected(&name, seen);
+                    match cx.spec.holds.get(&name).filter(|hold| !hold.is_over(now)) {
+                        Some(hold) => judge_held(application, &expected, hold, now),
+                        None => judge(application, &expected),
+                    }
                 }
                 None => Verdict::Waiting("Argo CD has not made it yet".into()),
             };
@@ -88,6 +95,13 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
         actual: Some(application),
         cause: None,
     }));
+    Ok(judged)
+}
+
+/// Those that this run waits for.
+async fn wanted(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
+    let mut judged = judge_all(cx, kube).await?;
+    judged.retain(|one| cx.options.only.as_ref().is_none_or(|only| *only == one.name));
     Ok(judged)
 }
 
@@ -158,7 +172,7 @@ impl Step<Context> for Applications {
 
     async fn observe(&self, cx: &Context) -> Result<State> {
         let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        Ok(state_of(&judge_all(cx, &kube).await?))
+        Ok(state_of(&wanted(cx, &kube).await?))
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
@@ -170,7 +184,7 @@ impl Step<Context> for Applications {
         let mut nudged = Instant::now();
         let mut look = Look::begin();
         loop {
-            let mut judged = judge_all(cx, &kube).await?;
+            let mut judged = wanted(cx, &kube).await?;
             look.follow(&kube, &mut judged).await;
             let healthy = judged.iter().filter(|one| one.verdict.is_healthy()).count();
             let Some(worst) = worst(&judged) else { return Ok(()) };

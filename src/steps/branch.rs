@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::git::{Checkout, CommitId, Overlay, Owner, Removal};
-use crate::steps::{BRANCH, CLUSTER, SAMPLE};
+use crate::steps::{BRANCH, CLUSTER, SAMPLE, uses};
 
 pub struct Branch {
     pub after_sample: bool,
@@ -45,7 +45,10 @@ impl Step<Context> for Branch {
         let overlay = overlay(&branch, &owner, plan, &message);
         let differing = checkout.overlay_differences(&overlay)?;
         Ok(match differing.first() {
-            None => State::Ready,
+            None => match uses::missing(cx, &checkout)?.first() {
+                None => State::Ready,
+                Some(app) => State::Drifted(format!("the files of {app} are to come from another branch")),
+            },
             Some(path) => State::Drifted(format!("{} files differ from the overlay, {path} first", differing.len())),
         })
     }
@@ -58,7 +61,8 @@ impl Step<Context> for Branch {
             facts.base_commit = Some(plan.base.to_string());
             facts.address_range = plan.preset.as_ref().and_then(|preset| preset.address_range.clone());
         })?;
-        checkout.write_branch(&overlay(&branch, &owner, plan, &message)).await.map(drop)
+        checkout.write_branch(&overlay(&branch, &owner, plan, &message)).await?;
+        uses::put(cx, &checkout).await
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {

@@ -18,6 +18,7 @@ pub mod registration;
 pub mod root;
 pub mod sample;
 pub mod secrets;
+pub mod uses;
 
 pub const SAMPLE: StepId = "sample";
 pub const CLUSTER: StepId = "cluster";

@@ -68,7 +68,7 @@ fn commit_an_edit(world: &World, name: &str, repo: &Path) -> String {
 }
 
 /// The page that the portal's running Deployment mounts.
-fn live_page(world: &World, name: &str) -> String {
+pub fn live_page(world: &World, name: &str) -> String {
     let deployment = world.object(name, "deployment", "portal", "portal");
     let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array().expect("the portal has volumes");
     let page = volumes.iter().find(|volume| volume["name"] == "page").expect("one of them is the page");

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod edit;
+mod hold;
 mod interrupt;
 mod lifecycle;
 #[path = "../common/made.rs"]

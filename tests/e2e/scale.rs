@@ -119,6 +119,8 @@ fn record(world: &World, name: &str, repo: &Path) {
         source: Default::default(),
         secrets: None,
         prerequisites: Vec::new(),
+        holds: Default::default(),
+        uses: Default::default(),
     };
     let dirs = Dirs { data: world.data.clone(), cache: world.cache.clone(), config: world.config.clone() };
     let lock = Lock::take(&dirs, &spec.name, "test").expect("nobody else is there");

@@ -43,6 +43,8 @@ fn spec() -> Spec {
         source: Default::default(),
         secrets: None,
         prerequisites: Vec::new(),
+        holds: Default::default(),
+        uses: Default::default(),
     }
 }
 

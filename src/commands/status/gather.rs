@@ -13,14 +13,16 @@ use crate::commands::plan::{Nothing, words};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, State};
 use crate::error::{Error, Result};
+use crate::gitops::windows::Hold;
 use crate::journal::Journal;
 use crate::names::EnvName;
-use crate::ports::git::{Checkout, CommitId};
+use crate::ports::git::{Checkout, CommitId, redacted};
 use crate::providers::ClusterState;
 use crate::report::{SCHEMA, age};
+use crate::spec::Use;
 use crate::steps::applications::{Judged, judge_all, state_of};
 use crate::steps::explain::explain_all;
-use crate::steps::{APPLICATIONS, cluster, publish};
+use crate::steps::{APPLICATIONS, cluster, publish, uses};
 
 /// A server that hangs must not make status hang. Longer than Docker gets, whose silence is then named.
 const LIMIT: Duration = Duration::from_secs(11);
@@ -76,6 +78,21 @@ pub struct BranchReport {
     pub changed: Option<usize>,
     pub untracked: Option<usize>,
     pub error: Option<String>,
+    /// Applications whose files come from another branch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<UseReport>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UseReport {
+    pub application: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    pub branch: String,
+    pub commit: String,
+    /// As people read it.
+    #[serde(skip)]
+    pub source: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,6 +111,9 @@ pub struct ApplicationReport {
     pub revision: Option<String>,
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// While it is not synced by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Hold>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// The root of it, as the table shows it.
@@ -136,7 +156,7 @@ pub async fn look(app: &App, journal: &Journal, require_synced: bool) -> Result<
         cluster,
         argocd: ArgoCdReport { version: cx.spec.argocd.version.clone(), placement: "co-located" },
         branch,
-        applications: judged.iter().flatten().map(|one| application_report(one, &predicted)).collect(),
+        applications: judged.iter().flatten().map(|one| application_report(one, &predicted, held(&cx, one))).collect(),
         steps: states.iter().map(|(id, state)| step_report(id, state)).collect(),
         predicted,
     })
@@ -173,12 +193,23 @@ async fn cluster_report(cx: &Context) -> ClusterReport {
     }
 }
 
+fn use_report((application, used): (&String, &Use)) -> UseReport {
+    UseReport {
+        application: application.clone(),
+        repo: used.repo.as_deref().map(redacted),
+        branch: used.branch.clone(),
+        commit: used.commit.clone(),
+        source: uses::source(used),
+    }
+}
+
 async fn branch_report(cx: &Context) -> BranchReport {
     let mut report = BranchReport {
         name: cx.spec.name.branch(),
         repository: cx.spec.repo.clone(),
         base: cx.spec.base.clone(),
         published: cx.facts().published,
+        uses: cx.spec.uses.iter().filter(|(_, used)| !used.back).map(use_report).collect(),
         ..BranchReport::default()
     };
     let mut look = async || -> Result<()> {
@@ -213,7 +244,12 @@ async fn applications(cx: &Context) -> Result<Vec<Judged>, State> {
     Ok(judged)
 }
 
-fn application_report(judged: &Judged, predicted: &BTreeMap<String, String>) -> ApplicationReport {
+fn held(cx: &Context, judged: &Judged) -> Option<Hold> {
+    let hold = cx.spec.holds.get(&judged.name).copied();
+    hold.filter(|hold| !hold.is_over(jiff::Timestamp::now()))
+}
+
+fn application_report(judged: &Judged, predicted: &BTreeMap<String, String>, held: Option<Hold>) -> ApplicationReport {
     let text = |pointer: &str| {
         let value = judged.actual.as_ref()?.pointer(pointer)?.as_str()?;
         Some(value.to_owned())
@@ -231,6 +267,7 @@ fn application_report(judged: &Judged, predicted: &BTreeMap<String, String>) -> 
         // What was never compared has the branch's name there.
         revision: text("/status/sync/revision").filter(|revision| revision.parse::<CommitId>().is_ok()),
         verdict: judged.verdict.clone(),
+        held,
         cause: judged.cause.clone(),
         why: judged.why(CELL),
     }

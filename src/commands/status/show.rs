@@ -18,6 +18,7 @@ pub fn head(report: &Report, unicode: bool) -> Vec<String> {
         format!("  {:<13} {} {}", "Argo CD", report.argocd.version, report.argocd.placement),
         format!("  {:<13} {}", "branch", describe_branch(&report.branch)),
     ];
+    lines.extend(report.branch.uses.iter().map(|used| format!("  {:<13} {} {}", "", used.application, used.source)));
     for step in report.steps.iter().filter(|step| step.state != "ready" && step.state != "foreign") {
         let detail = if step.detail.is_empty() { String::new() } else { format!(": {}", step.detail) };
         lines.push(format!("  {} {:<11} {}{detail}", mark(false, unicode), step.id, step.state));
@@ -54,6 +55,12 @@ pub fn advice(report: &Report) -> Vec<String> {
     if !hints.is_empty() {
         lines.extend([String::new(), look_closer(&report.environment)]);
         lines.extend(hints.iter().map(|hint| format!("    {hint}")));
+    }
+    for app in report.applications.iter().filter(|app| app.held.is_some()) {
+        lines.extend([
+            String::new(),
+            format!("  end the hold: k8tre dev release {} --name {}", app.name, report.environment),
+        ]);
     }
     if !report.healthy {
         lines.extend([String::new(), format!("  repair it: k8tre dev up {}", report.environment)]);

@@ -222,6 +222,7 @@ mod tests {
             health: Some(if at == 1 { health.into() } else { "Healthy".into() }),
             revision: Some("ae389a1b00".into()),
             verdict: if at == 1 && health != "Healthy" { Verdict::Failing(health.into()) } else { Verdict::Healthy },
+            held: None,
             cause: None,
             why: if at == 1 && health != "Healthy" {
                 "Pod web-1 ImagePullBackOff <- no such image".into()

@@ -374,8 +374,9 @@ fn seen(cluster: &Cluster, words: &Words, object: &Value) -> Value {
                 let map =
                     json!([{"kind": "ConfigMap", "name": name, "status": "Synced", "health": {"status": health}}]);
                 let resources = words.resources.iter().find(|(prefix, _)| name.starts_with(*prefix));
+                let sync = if is_held(cluster, name) { "OutOfSync" } else { "Synced" };
                 seen["status"] = json!({
-                    "sync": {"status": "Synced", "revision": revision}, "health": {"status": health}, "reconciledAt": at,
+                    "sync": {"status": sync, "revision": revision}, "health": {"status": health}, "reconciledAt": at,
                     "operationState": {"phase": "Succeeded"},
                     "resources": resources.map_or(map, |(_, resources)| resources.clone())
                 });
@@ -384,6 +385,26 @@ fn seen(cluster: &Cluster, words: &Words, object: &Value) -> Value {
         _ => {}
     }
     seen
+}
+
+/// Whether the project has a sync window for an Application: then the branch is taken to have gone on since.
+fn is_held(cluster: &Cluster, name: &str) -> bool {
+    let windows = cluster.store.of_plural("appprojects").flat_map(|project| project["spec"]["syncWindows"].as_array());
+    windows.flatten().any(|window| window["applications"][0] == name)
+}
+
+/// The AppProject of the branch, in place of the one before.
+fn put_project(cluster: &mut Cluster, repository: &Path, commit: &str, environment: &str) {
+    let path = format!("overlays/developers/{environment}/appproject.yaml");
+    let Some(text) = git_exec::file(repository, commit, &path) else { return };
+    let mut project: Value = serde_saphyr::from_str(&text).unwrap();
+    let name = format!("dev-{environment}");
+    project["metadata"]["name"] = json!(name);
+    let key = Key { group: GROUP.into(), plural: "appprojects".into(), namespace: "argocd".into(), name };
+    if project["spec"].get("syncWindows").is_none() {
+        project["spec"]["syncWindows"] = Value::Null;
+    }
+    cluster.store.patch(&key, &project);
 }
 
 /// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
@@ -404,10 +425,10 @@ fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &P
     for root in roots {
         let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
         let own = root["spec"]["source"]["repoURL"].as_str().is_some_and(|url| url.contains("k8tre-git"));
-        let Some(commit) = git_exec::tip(if own { repository } else { remote.unwrap_or(repository) }, branch) else {
-            continue;
-        };
+        let repository = if own { repository } else { remote.unwrap_or(repository) };
+        let Some(commit) = git_exec::tip(repository, branch) else { continue };
         let environment = branch.trim_start_matches("dev/").to_owned();
+        put_project(cluster, repository, &commit, &environment);
         let secret =
             cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
         let Some(labels) = secret.map(|secret| secret["metadata"]["labels"].clone()) else { continue };

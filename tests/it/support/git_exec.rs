@@ -28,6 +28,13 @@ pub fn tip(repository: &Path, branch: &str) -> Option<String> {
     Some(commit.to_string())
 }
 
+/// A file of a commit.
+pub fn file(repository: &Path, commit: &str, path: &str) -> Option<String> {
+    let repository = git2::Repository::open_bare(repository).ok()?;
+    let object = repository.revparse_single(&format!("{commit}:{path}")).ok()?;
+    Some(String::from_utf8(object.as_blob()?.content().to_vec()).unwrap())
+}
+
 pub async fn serve(stream: TcpStream, request: &Request, repository: &Path, pass: Pass, gate: &Gate) {
     let command = request.queries("command");
     let [git, service, path] = command.as_slice() else { return };

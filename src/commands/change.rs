@@ -1,0 +1,159 @@
+//! A small change to an environment that is there: under its lock, recorded before it is made, by some of its steps.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt, stream};
+use serde_json::json;
+
+use crate::argocd::NAMESPACE;
+use crate::cli::NameFlag;
+use crate::commands::{App, select};
+use crate::context::{Context, Options, Record};
+use crate::engine::{Engine, StepId, Walk};
+use crate::error::{Error, Result, ResultExt};
+use crate::gitops::windows;
+use crate::journal::{self, Lock, Writer};
+use crate::names::EnvName;
+use crate::ports::git::Checkout;
+use crate::ports::kube::{Kube, Type};
+use crate::spec::Spec;
+use crate::steps::branch;
+
+/// Requests under way at once.
+const AT_ONCE: usize = 8;
+const POLL: Duration = Duration::from_millis(250);
+/// How often Argo CD is asked to look again.
+const NUDGE: Duration = Duration::from_secs(2);
+
+pub struct Change<'a> {
+    pub app: &'a App,
+    pub name: EnvName,
+    writer: Arc<Writer>,
+    _lock: Lock,
+}
+
+impl Change<'_> {
+    /// Takes the lock of an environment that is recorded on this machine.
+    pub fn begin<'a>(app: &'a App, args: &NameFlag, command: &str) -> Result<Change<'a>> {
+        let name = select::existing_name(app, &args.args())?;
+        select::journal_of(app, &name)?;
+        let lock = Lock::take(&app.dirs, &name, command)?;
+        // A `down` may have ended in between.
+        let Some(journal) = journal::read(&app.dirs, &name)? else {
+            lock.abandon();
+            return Err(Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"));
+        };
+        let writer = Arc::new(Writer::new(&lock, journal));
+        Ok(Change { app, name, writer, _lock: lock })
+    }
+
+    pub fn spec(&self) -> Spec {
+        self.writer.snapshot().spec
+    }
+
+    /// Changes what the environment is meant to be. Holds that have ended go with any change.
+    pub fn record(&self, change: impl FnOnce(&mut Spec)) -> Result<()> {
+        let mut journal = self.writer.snapshot();
+        change(&mut journal.spec);
+        windows::forget_ended(&mut journal.spec.holds, jiff::Timestamp::now());
+        if journal == self.writer.snapshot() { Ok(()) } else { self.writer.update(|saved| *saved = journal) }
+    }
+
+    /// The environment as it is recorded now.
+    pub fn context(&self, timeout: Duration) -> Context {
+        let options = Options { timeout, offline: true, ..Options::default() };
+        let record = Record::Writing(Arc::clone(&self.writer));
+        Context::new(&self.writer.snapshot(), record, self.app.dirs.clone(), options, self.app.ui.clone())
+    }
+
+    /// The environment's cluster, which has to answer.
+    pub async fn kube(&self, cx: &Context) -> Result<Kube> {
+        let again = format!("k8tre dev up {}", self.name);
+        let kube = cx.require_kube().await.hint(&again)?;
+        self.unless_cancelled(kube.ready()).await.hint(&again)?;
+        Ok(kube)
+    }
+
+    /// Refuses before anything is recorded what could not be written to.
+    pub async fn check_branch(&self, cx: &Context) -> Result<()> {
+        let branch = self.name.branch();
+        let checkout = Checkout::open(&cx.spec.repo)?;
+        checkout.check_branch(&branch, &branch::owner(cx)).await?;
+        checkout.check_movable(&branch).await
+    }
+
+    /// Brings some of the steps to ready.
+    pub async fn walk(&self, cx: &Context, ids: &'static [StepId]) -> Result<Walk> {
+        let steps = crate::plan::only(&cx.spec, ids);
+        self.app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
+        let cancel = self.app.cancel.clone();
+        let synced = cx.facts().synced;
+        let walk = Engine { steps: &steps, ledger: &*self.writer, events: &*self.app.ui, cancel }.up(cx).await?;
+        if synced.is_some() && cx.facts().synced.is_none() {
+            self.app.ui.warn(&format!(
+                "the work tree that was synced has given way to the branch; to bring it again: k8tre dev sync {}",
+                self.name
+            ));
+        }
+        Ok(walk)
+    }
+
+    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            biased;
+            () = self.app.cancel.cancelled() => Err(Error::interrupted()),
+            result = work => result,
+        }
+    }
+
+    /// Asks Argo CD to look at an Application, again and again, until something holds; false when time is up.
+    pub async fn until(
+        &self,
+        kube: &Kube,
+        application: &str,
+        limit: Duration,
+        mut holds: impl AsyncFnMut() -> Result<bool>,
+    ) -> Result<bool> {
+        let wait = async {
+            let deadline = Instant::now() + limit;
+            let mut nudged: Option<Instant> = None;
+            while !holds().await? {
+                if Instant::now() >= deadline {
+                    return Ok(false);
+                }
+                if nudged.is_none_or(|at| at.elapsed() >= NUDGE) {
+                    refresh(kube, application).await?;
+                    nudged = Some(Instant::now());
+                }
+                tokio::time::sleep(POLL).await;
+            }
+            Ok(true)
+        };
+        self.unless_cancelled(wait).await
+    }
+}
+
+/// Asks Argo CD to compare an Application with git now.
+pub async fn refresh(kube: &Kube, application: &str) -> Result<()> {
+    let of = Type::new("argoproj.io/v1alpha1", "Application");
+    let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
+    kube.merge(&of, NAMESPACE, application, &patch).await
+}
+
+/// The same for all of an environment: a new commit on the branch is new for each of them.
+pub async fn refresh_all(kube: &Kube, name: &EnvName) -> Result<()> {
+    let all = kube.list(&Type::new("argoproj.io/v1alpha1", "Application"), NAMESPACE, "").await?;
+    let ours = all.iter().filter(|app| app["spec"]["project"] == *name.project());
+    let ours = ours.filter_map(|app| app["metadata"]["name"].as_str().map(str::to_owned));
+    let names: Vec<String> = ours.chain([name.root_application()]).collect();
+    let refreshes = stream::iter(&names).map(|name| refresh(kube, name)).buffer_unordered(AT_ONCE);
+    // One that is gone meanwhile needs no look.
+    let results: Vec<Result<()>> = refreshes.collect().await;
+    results.into_iter().filter(|result| !is_absent(result)).collect()
+}
+
+/// Whether what was to be changed is not there.
+pub fn is_absent(result: &Result<()>) -> bool {
+    result.as_ref().is_err_and(|error| error.to_string().contains("not found"))
+}
