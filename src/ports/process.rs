@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use crate::error::{Error, Result, ResultExt};
@@ -24,6 +24,7 @@ pub struct Program {
     stdin: Option<Vec<u8>>,
     limit: Duration,
     own_group: bool,
+    gently: bool,
 }
 
 /// What a program that ended printed.
@@ -58,6 +59,7 @@ impl Program {
             stdin: None,
             limit: Duration::from_secs(60),
             own_group: false,
+            gently: false,
         }
     }
 
@@ -104,6 +106,13 @@ impl Program {
         self
     }
 
+    /// For a program that holds locks which only it can remove, as git does: when it is no longer waited
+    /// for it is asked to end, and not killed.
+    pub fn gently(mut self) -> Self {
+        self.gently = true;
+        self
+    }
+
     /// The command line as a person would type it.
     pub fn shown(&self) -> String {
         let mut words = vec![self.program.to_string_lossy().into_owned()];
@@ -117,7 +126,8 @@ impl Program {
         tracing::debug!(command = shown, "run");
         let mut command = self.command();
         let mut child = command.spawn().map_err(|e| self.not_started(e))?;
-        let group = Group(child.id().filter(|_| self.own_group).and_then(|id| Pid::from_raw(id.cast_signed())));
+        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let stop = Stop { id: id.filter(|_| self.own_group || self.gently), group: self.own_group };
         let mut stdin = child.stdin.take();
         let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let work = async {
@@ -132,7 +142,7 @@ impl Program {
         };
         match tokio::time::timeout(self.limit, work).await {
             Ok(output) => {
-                group.ended();
+                stop.ended();
                 output.with_context(|| format!("cannot run {shown}"))
             }
             Err(_) => {
@@ -180,7 +190,7 @@ impl Program {
     #[allow(clippy::disallowed_methods)] // this is the adapter that everybody else goes through
     fn command(&self) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.program);
-        command.args(&self.args).kill_on_drop(true);
+        command.args(&self.args).kill_on_drop(!self.gently);
         for (name, value) in &self.envs {
             match value {
                 Some(value) => command.env(name, value),
@@ -199,21 +209,27 @@ impl Program {
     }
 }
 
-/// Ends a whole process group when it is dropped before its leader has ended.
-struct Group(Option<Pid>);
+/// What happens to a program that is dropped before it has ended: its whole group is killed, or it is asked
+/// to end.
+struct Stop {
+    id: Option<Pid>,
+    group: bool,
+}
 
-impl Group {
+impl Stop {
     fn ended(mut self) {
-        self.0 = None;
+        self.id = None;
     }
 }
 
-impl Drop for Group {
+impl Drop for Stop {
     fn drop(&mut self) {
-        if let Some(leader) = self.0 {
-            // One that is gone already is what was wanted.
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
+        // One that is gone already is what was wanted.
+        let _ = match self.id {
+            Some(leader) if self.group => kill_process_group(leader, Signal::KILL),
+            Some(program) => kill_process(program, Signal::TERM),
+            None => Ok(()),
+        };
     }
 }
 
@@ -244,6 +260,30 @@ mod tests {
     async fn a_program_that_hangs_is_stopped() {
         let error = Program::new("sleep").arg("60").limit(Duration::from_millis(50)).run().await.unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_holds_locks_may_remove_them_when_it_is_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("lock");
+        let script = "trap 'rm lock; exit 1' TERM; : > lock; while :; do sleep 0.02; done";
+        let hangs = Program::new("sh").args(["-c", script]).folder(folder.path()).gently();
+        let started = async {
+            while !lock.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            _ = hangs.output() => panic!("it does not end by itself"),
+            () = started => {}
+        }
+        for _ in 0..500 {
+            if !lock.exists() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it was killed with its lock in place");
     }
 
     #[tokio::test]

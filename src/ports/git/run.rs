@@ -25,7 +25,7 @@ pub(super) const NETWORK_LIMIT: Duration = Duration::from_secs(120);
 
 /// A run of git that asks nobody. Messages are English, because some are read; the character set stays the user's.
 pub(super) fn program() -> Program {
-    let git = Program::new("git").env("GIT_TERMINAL_PROMPT", "0").env("LANGUAGE", "en");
+    let git = Program::new("git").gently().env("GIT_TERMINAL_PROMPT", "0").env("LANGUAGE", "en");
     POINTERS.into_iter().fold(git, Program::env_remove)
 }
 
