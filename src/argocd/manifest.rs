@@ -164,6 +164,9 @@ fn configure(object: &mut Value, name: &str, spec: &ArgoCdSpec, settings: &Setti
             // Reached through a port-forward that is encrypted already; a certificate of its own
             // would only teach people to click warnings away.
             set("server.insecure", "true");
+            // Two seconds between the waves of a sync, for other controllers to react: the longest part of an edit's
+            // way, and of every Application's that makes its namespace. What the next wave needs, it waits for anyway.
+            set("controller.sync.wave.delay.seconds", "0");
         }
         "argocd-rbac-cm" if spec.anonymous => set("policy.default", "role:admin"),
         _ => return,
@@ -183,11 +186,6 @@ fn workload(object: &mut Value, name: &str, settings: &Settings) {
         "argocd-redis" => drop(pod.as_object_mut().and_then(|pod| pod.remove("initContainers"))),
         // Copies Argo CD's program for plugin sidecars, 200 MB of it; without a sidecar nobody reads it.
         "argocd-repo-server" if !plugins => drop(pod.as_object_mut().and_then(|pod| pod.remove("initContainers"))),
-        // Two seconds between the waves of a sync, for other controllers to react: the longest part of an edit's way,
-        // and of every Application's that makes its namespace. What the next wave needs, it waits for in any case.
-        "argocd-application-controller" => {
-            append(&mut pod["containers"][0]["env"], &[json!({"name": "ARGOCD_SYNC_WAVE_DELAY", "value": "0"})])
-        }
         _ => {}
     }
     if plugins {
