@@ -31,7 +31,7 @@ while ((SECONDS < end)); do
     0) for ((i = 0; i < 200; i++)); do echo "$RANDOM" >"note-$i.txt"; done ;;
     1) rm -f note-*.txt ;;
     2) cp "$file" "$file.new" && mv "$file.new" "$file" ;;
-    3) git stash --quiet --include-untracked && git stash pop --quiet || true ;;
+    3) if git stash --quiet --include-untracked; then git stash pop --quiet || true; fi ;;
     4) mkdir -p "extra/$RANDOM/deep" && touch "extra/$RANDOM" ;;
     5) touch README.md ;;
     *) for ((i = 0; i < 3; i++)); do sed -i "s/^  small: .*/  small: \"$RANDOM\"/" "$file"; sleep "0.0$((RANDOM % 9))"; done ;;
