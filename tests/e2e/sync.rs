@@ -16,6 +16,7 @@ fn what_is_edited_is_live_without_a_commit_and_what_breaks_is_named() {
     let name = world.name("sync");
     let repo = world.own_repository();
     let before = world.snapshot(&[&repo]);
+    let index = fs::read(repo.join(".git/index")).expect("an index");
     world.up_healthy(&name, &["--repo", &repo.to_string_lossy()]);
     let tip = world.tip(&repo, &format!("dev/{name}"));
 
@@ -65,6 +66,8 @@ fn what_is_edited_is_live_without_a_commit_and_what_breaks_is_named() {
     assert_eq!(profile(&world, &name), "1 CPU, 2 GiB, a day");
     world.git(&repo, &["checkout", "--quiet", "--", "apps", "appsets"]).expect(0);
     world.git(&repo, &["clean", "--quiet", "-d", "--force", "apps", "appsets"]).expect(0);
+    // Which git's own checkout has written to.
+    fs::write(repo.join(".git/index"), index).expect("the repository is ours");
     world.down(&name);
     world.assert_nothing_left(&before, &[&repo]);
 }
