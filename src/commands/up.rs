@@ -29,23 +29,13 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
         return plan::run(app, args).await;
     }
     let (name, spec) = settle(app, args).await?;
-    let saved = journal::read(&app.dirs, &name)?;
-    // Everything that can be refused is refused before anything is made or recorded.
-    let journal = saved.map(|saved| Journal { spec: spec.clone(), ..saved }).unwrap_or_else(|| Journal::new(spec));
-    let facts = Box::new(journal.facts.clone());
-    let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone());
-    check(app, &looking, args).await?;
-
+    // Locked before anything is looked at: what another command is taking away meanwhile would look broken.
     let lock = Lock::take(&app.dirs, &name, "dev up")?;
-    let journal = match journal::read(&app.dirs, &name)? {
-        // What other commands keep in it may have changed until the lock was taken.
-        Some(saved) => {
-            let mut spec = Spec { holds: saved.spec.holds, uses: saved.spec.uses, ..journal.spec };
-            windows::forget_ended(&mut spec.holds, jiff::Timestamp::now());
-            Journal { spec, ..saved }
-        }
-        None => journal,
-    };
+    let checked = prepare(app, args, spec).await;
+    if checked.is_err() {
+        lock.abandon();
+    }
+    let (journal, looking) = checked?;
     if args.rebase {
         rebase(app, &looking).await?;
     }
@@ -73,6 +63,23 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     }
     report(app, &cx, &walk, start.elapsed()).await?;
     Ok(0)
+}
+
+/// The journal to begin with. Everything that can be refused is refused here, before anything is made or recorded.
+async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Context)> {
+    let journal = match journal::read(&app.dirs, &spec.name)? {
+        // What other commands keep in it may have changed until the lock was taken.
+        Some(saved) => {
+            let mut spec = Spec { holds: saved.spec.holds, uses: saved.spec.uses, ..spec };
+            windows::forget_ended(&mut spec.holds, jiff::Timestamp::now());
+            Journal { spec, ..saved }
+        }
+        None => Journal::new(spec),
+    };
+    let facts = Box::new(journal.facts.clone());
+    let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone());
+    check(app, &looking, args).await?;
+    Ok((journal, looking))
 }
 
 /// The spec that flags, variables, files and the journal add up to.
