@@ -5,8 +5,8 @@ use crate::commands::App;
 use crate::error::{Error, Result, ResultExt};
 use crate::journal::{self, Journal};
 use crate::names::{EnvName, slug};
-use crate::ports::environment;
 use crate::ports::git::Checkout;
+use crate::ports::machine;
 
 /// The environment named, or the only one there is.
 pub fn existing_name(app: &App, args: &NameArgs) -> Result<EnvName> {
@@ -30,9 +30,10 @@ pub async fn name_for_up(app: &App, args: &NameArgs, checkout: Option<&Checkout>
         Some(checkout) => checkout.developer_slug().await.ok(),
         None => None,
     };
-    let proposed = proposed
-        .or_else(|| environment::var("USER").map(|user| slug(&user)))
-        .or_else(|| environment::var("LOGNAME").map(|user| slug(&user)));
+    let proposed = match proposed {
+        Some(slug) => Some(slug),
+        None => machine::account().await.map(|user| slug(&user)),
+    };
     match journal::names(&app.dirs)?.as_slice() {
         [] => proposed.ok_or_else(|| {
             Error::usage("there is nobody to name the environment after").hint("name it: k8tre dev up NAME")

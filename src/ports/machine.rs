@@ -6,8 +6,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::Result;
+use crate::ports::environment;
+use crate::ports::process::Program;
 
 /// A machine; tests point it at a folder of their own.
 #[derive(Debug, Clone)]
@@ -195,6 +198,15 @@ pub fn overlap(a: (Ipv4Addr, u8), b: (Ipv4Addr, u8)) -> bool {
     let shorter = u32::from(a.1.min(b.1));
     let mask = u32::MAX.checked_shl(32 - shorter).unwrap_or(0);
     u32::from(a.0) & mask == u32::from(b.0) & mask
+}
+
+/// Who is at work: as the login said it, or where it said nothing, as in a container, as the system knows the account.
+pub async fn account() -> Option<String> {
+    if let Some(name) = ["USER", "LOGNAME"].into_iter().find_map(environment::var) {
+        return Some(name);
+    }
+    let known = Program::new("id").arg("-un").limit(Duration::from_secs(5)).run().await.ok()?.text();
+    Some(known).filter(|name| !name.is_empty())
 }
 
 /// Environment variables that make programs use a proxy, in the spelling that is set.

@@ -1,7 +1,7 @@
 //! The whole way of an environment on a machine of fakes: made, looked at, removed.
 
 use super::support::desk::{Desk, SAMPLE, changes};
-use super::support::tools::KUBECONFIG;
+use super::support::tools::{self, KUBECONFIG};
 
 pub const UP: [&str; 4] = ["dev", "up", "alice", "--sample"];
 const NOTHING: [&str; 0] = [];
@@ -75,6 +75,15 @@ async fn a_dry_run_changes_nothing() {
     assert!(down.code(0).stdout.contains("cluster"), "{}", down.stdout);
     desk.run(&["dev", "down", "--all", "--dry-run"]).await.code(0);
     assert_eq!(changes(&before, &desk.snapshot()), NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_login_the_environment_is_named_after_the_account() {
+    let desk = Desk::new().await.with("USER", None);
+    let plan = ["dev", "up", "--sample", "--dry-run", "-o", "json"];
+    desk.run(&plan).await.code(2).says("there is nobody to name the environment after");
+    tools::write(desk.kind.folder(), "id", "#!/bin/sh\n[ \"$*\" = -un ] && echo carol\n");
+    assert_eq!(desk.run(&plan).await.code(0).json()["environment"], "carol");
 }
 
 #[tokio::test(flavor = "multi_thread")]
