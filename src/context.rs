@@ -123,7 +123,7 @@ impl Context {
     }
 
     pub fn kubeconfig(&self) -> PathBuf {
-        self.dirs.environment(self.spec.name.as_str()).join("kubeconfig")
+        self.dirs.kubeconfig(self.spec.name.as_str())
     }
 
     /// The environment's cluster; `None` while there is no kubeconfig for it.

@@ -56,8 +56,6 @@ pub struct Facts {
     /// then touches; oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Published>,
-    /// Commit of the base that the branch was built on.
-    pub base_commit: Option<String>,
     /// Addresses that the environment's load balancer hands out.
     pub address_range: Option<String>,
     /// The Docker network of the cluster, and whether a k8tre made it.
@@ -137,7 +135,7 @@ impl Journal {
         let id: [u8; 6] = rand::random();
         Journal {
             schema: SCHEMA,
-            id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            id: crate::text::hex(&id),
             created: Timestamp::now(),
             spec,
             steps: BTreeMap::new(),

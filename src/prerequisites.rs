@@ -14,6 +14,7 @@ use crate::gitops::yaml;
 use crate::ports::fetch::{Checksum, Fetcher, Wanted};
 use crate::ports::process::Program;
 use crate::spec::Prerequisite;
+use crate::text::hex;
 
 const SIZE_LIMIT: u64 = 64 << 20;
 const HELM_LIMIT: Duration = Duration::from_secs(60);
@@ -185,10 +186,6 @@ pub fn check(prerequisites: &[Prerequisite]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! An Application that its ApplicationSet does not make, and the app-of-apps that holds such a set.
 
-use super::evidence::{condition, is, items, name_of, namespace_of};
+use super::evidence::{is, items, name_of, namespace_of};
 use super::view::View;
 use super::words::innermost;
 use super::{Cause, Family};
+use crate::ports::kube::condition;
 
 pub const FAMILY: Family = Family { codes: &["applicationset-error"], explain };
 

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::evidence::{condition, items, name_of, namespace_of};
+use super::evidence::{items, name_of, namespace_of};
 use super::view::View;
 use super::words::{group, pattern};
 use super::{Cause, Family};
+use crate::ports::kube::condition;
 
 pub const FAMILY: Family = Family { codes: &["namespace-terminating", "finalizer"], explain };
 

@@ -77,11 +77,6 @@ pub fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// A condition of that type which is true.
-pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    items(&object["status"]["conditions"]).find(|c| c["type"] == kind && c["status"] == "True")
-}
-
 /// RFC 3339 in UTC sorts as text.
 fn when(event: &Value) -> &str {
     let times =

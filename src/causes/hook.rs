@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::crash::{ending, of_job};
-use super::evidence::{condition, is, items, name_of, namespace_of};
+use super::evidence::{is, items, name_of, namespace_of};
 use super::view::{Pod, View};
 use super::{Cause, Family};
+use crate::ports::kube::condition;
 
 pub const FAMILY: Family = Family { codes: &["hook-failed", "job-failed", "hook-waiting"], explain };
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::evidence::{Evidence, condition, items, name_of, namespace_of};
+use super::evidence::{Evidence, items, name_of, namespace_of};
 use super::words::pattern;
+use crate::ports::kube::condition;
 
 /// Owners that stand between a pod and what git declares.
 const DEPTH: usize = 6;

@@ -8,7 +8,8 @@ use crate::argocd::NAMESPACE;
 use crate::commands::{App, select};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::Kube;
+use crate::steps::look::application_type;
 
 /// Finding things out in a cluster takes no longer, whatever it answers.
 const FIND_LIMIT: Duration = Duration::from_secs(15);
@@ -16,7 +17,7 @@ const FIND_LIMIT: Duration = Duration::from_secs(15);
 /// The environment's cluster, for streams that last.
 pub async fn cluster(app: &App, name: &EnvName) -> Result<Kube> {
     select::journal_of(app, name)?;
-    let kubeconfig = app.dirs.environment(name.as_str()).join("kubeconfig");
+    let kubeconfig = app.dirs.kubeconfig(name.as_str());
     Kube::open_for_streams(&kubeconfig, None).await.hint(format!("k8tre dev up {name}"))
 }
 
@@ -29,7 +30,7 @@ pub async fn answer<T>(name: &EnvName, question: impl Future<Output = Result<T>>
 }
 
 pub async fn find(kube: &Kube, name: &EnvName, word: &str) -> Result<Value> {
-    let of = Type::new("argoproj.io/v1alpha1", "Application");
+    let of = application_type();
     for full in [word.to_owned(), format!("{word}-{name}")] {
         if let Some(found) = kube.get(&of, NAMESPACE, &full).await? {
             return Ok(found);

@@ -3,11 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::{StreamExt, stream};
-use serde_json::json;
-
 use crate::argocd::NAMESPACE;
-use crate::cli::NameFlag;
 use crate::commands::{App, select};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, StepId, Walk};
@@ -16,9 +12,11 @@ use crate::gitops::windows;
 use crate::journal::{self, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::Checkout;
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::Kube;
 use crate::spec::Spec;
 use crate::steps::branch;
+use crate::steps::look::{application_type, ignore_absent, refresh};
+use futures::{StreamExt, stream};
 
 /// Requests under way at once.
 const AT_ONCE: usize = 8;
@@ -35,8 +33,7 @@ pub struct Change<'a> {
 
 impl Change<'_> {
     /// Takes the lock of an environment that is recorded on this machine.
-    pub fn begin<'a>(app: &'a App, args: &NameFlag, command: &str) -> Result<Change<'a>> {
-        let name = select::existing_name(app, &args.args())?;
+    pub fn begin<'a>(app: &'a App, name: EnvName, command: &str) -> Result<Change<'a>> {
         select::journal_of(app, &name)?;
         let lock = Lock::take(&app.dirs, &name, command)?;
         // A `down` may have ended in between.
@@ -134,26 +131,14 @@ impl Change<'_> {
     }
 }
 
-/// Asks Argo CD to compare an Application with git now.
-pub async fn refresh(kube: &Kube, application: &str) -> Result<()> {
-    let of = Type::new("argoproj.io/v1alpha1", "Application");
-    let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
-    kube.merge(&of, NAMESPACE, application, &patch).await
-}
-
-/// The same for all of an environment: a new commit on the branch is new for each of them.
+/// Has every Application of an environment compared with git now: a new commit on the branch is new for each of them.
 pub async fn refresh_all(kube: &Kube, name: &EnvName) -> Result<()> {
-    let all = kube.list(&Type::new("argoproj.io/v1alpha1", "Application"), NAMESPACE, "").await?;
+    let all = kube.list(&application_type(), NAMESPACE, "").await?;
     let ours = all.iter().filter(|app| app["spec"]["project"] == *name.project());
     let ours = ours.filter_map(|app| app["metadata"]["name"].as_str().map(str::to_owned));
     let names: Vec<String> = ours.chain([name.root_application()]).collect();
     let refreshes = stream::iter(&names).map(|name| refresh(kube, name)).buffer_unordered(AT_ONCE);
     // One that is gone meanwhile needs no look.
     let results: Vec<Result<()>> = refreshes.collect().await;
-    results.into_iter().filter(|result| !is_absent(result)).collect()
-}
-
-/// Whether what was to be changed is not there.
-pub fn is_absent(result: &Result<()>) -> bool {
-    result.as_ref().is_err_and(|error| error.to_string().contains("not found"))
+    results.into_iter().try_for_each(ignore_absent)
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::argocd::NAMESPACE;
 use crate::cli::{HoldArgs, ReleaseArgs};
-use crate::commands::change::{Change, is_absent, refresh, refresh_all};
-use crate::commands::{App, application};
+use crate::commands::change::{Change, refresh_all};
+use crate::commands::{App, application, select};
 use crate::context::Context;
 use crate::engine::StepId;
 use crate::error::{Error, Result, ResultExt};
@@ -17,6 +17,7 @@ use crate::gitops::windows::{Hold, windows};
 use crate::names::EnvName;
 use crate::ports::kube::{Kube, Type};
 use crate::report::SCHEMA;
+use crate::steps::look::{application_type, is_absent, is_asked, refresh};
 use crate::steps::{BRANCH, PUBLISH};
 
 /// How long Argo CD may take to put the branch's AppProject in place.
@@ -26,7 +27,7 @@ const SYNC_LIMIT: Duration = Duration::from_secs(20);
 const STEPS: &[StepId] = &[BRANCH, PUBLISH];
 
 pub async fn hold(app: &App, args: &HoldArgs) -> Result<u8> {
-    let change = Change::begin(app, &args.name, "dev hold")?;
+    let change = Change::begin(app, select::existing_name(app, &args.name.args())?, "dev hold")?;
     let cx = change.context(LIMIT);
     let kube = change.kube(&cx).await?;
     let full = change.unless_cancelled(own(&kube, &change.name, &args.app)).await?;
@@ -47,7 +48,7 @@ pub async fn hold(app: &App, args: &HoldArgs) -> Result<u8> {
 }
 
 pub async fn release(app: &App, args: &ReleaseArgs) -> Result<u8> {
-    let change = Change::begin(app, &args.name, "dev release")?;
+    let change = Change::begin(app, select::existing_name(app, &args.name.args())?, "dev release")?;
     let cx = change.context(LIMIT);
     let kube = change.kube(&cx).await?;
     let holds = change.spec().holds;
@@ -106,12 +107,11 @@ async fn own(kube: &Kube, name: &EnvName, word: &str) -> Result<String> {
 
 /// Whether an Application is as git has it, or on its way there; one that is gone is, too.
 async fn moves(kube: &Kube, full: &str) -> Result<bool> {
-    let Some(found) = kube.get(&Type::new("argoproj.io/v1alpha1", "Application"), NAMESPACE, full).await? else {
+    let Some(found) = kube.get(&application_type(), NAMESPACE, full).await? else {
         return Ok(true);
     };
     let status = &found["status"];
-    let asked = found["metadata"]["annotations"]["argocd.argoproj.io/refresh"].is_string();
-    Ok(!asked && (status["sync"]["status"] == "Synced" || status["operationState"]["phase"] == "Running"))
+    Ok(!is_asked(&found) && (status["sync"]["status"] == "Synced" || status["operationState"]["phase"] == "Running"))
 }
 
 /// Publishes the branch with the holds as recorded, and waits until Argo CD's project has them.
@@ -130,7 +130,7 @@ async fn bring(change: &Change<'_>, kube: &Kube) -> Result<()> {
     if change.until(kube, &root, LIMIT, is_live).await? {
         return Ok(());
     }
-    let of = Type::new("argoproj.io/v1alpha1", "Application");
+    let of = application_type();
     let root = kube.get(&of, NAMESPACE, &root).await?.unwrap_or(Value::Null);
     let said = root.pointer("/status/operationState/message").and_then(Value::as_str).unwrap_or_default();
     Err(Error::failed(format!("Argo CD has not changed the project {name} within {} s", LIMIT.as_secs()))

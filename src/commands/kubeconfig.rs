@@ -8,7 +8,7 @@ use crate::ports::kubeconfig;
 pub async fn run(app: &App, args: &KubeconfigArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
     select::journal_of(app, &name)?;
-    let path = app.dirs.environment(name.as_str()).join("kubeconfig");
+    let path = app.dirs.kubeconfig(name.as_str());
     let context = format!("kind-{}", name.cluster());
     if args.unmerge {
         let users = kubeconfig::users()?;

@@ -1,16 +1,15 @@
 //! `k8tre dev pause` and `resume`: the cluster's containers stopped, and started again until all is healthy.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::cli::{NameArgs, ResumeArgs, UpArgs};
+use crate::commands::change::Change;
 use crate::commands::{App, select, up};
-use crate::context::{Context, Options, Record};
+use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::journal::{Lock, Writer};
 use crate::ports::docker::ContainerState;
 use crate::providers::ClusterState;
 use crate::providers::kind::nodes_of;
@@ -22,16 +21,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 pub async fn pause(app: &App, args: &NameArgs) -> Result<u8> {
     let name = select::existing_name(app, args)?;
-    select::journal_of(app, &name)?;
-    let lock = Lock::take(&app.dirs, &name, "dev pause")?;
-    // Read again: whoever held the lock before may have changed it.
-    let journal = select::journal_of(app, &name)?;
-    let writer = Arc::new(Writer::new(&lock, journal.clone()));
-    let record = Record::Writing(Arc::clone(&writer));
-    let cx = Context::new(&journal, record, app.dirs.clone(), Options::default(), app.ui.clone());
+    let change = Change::begin(app, name.clone(), "dev pause")?;
+    let cx = change.context(LIMIT);
     match cluster::observe(&cx).await? {
         ClusterState::Running => {}
-        ClusterState::Stopped(_) if journal.facts.paused_at.is_some() => {
+        ClusterState::Stopped(_) if cx.facts().paused_at.is_some() => {
             return said(app, &name, "was paused already", None);
         }
         // Halfway stopped, as by an interrupted pause.
@@ -45,7 +39,7 @@ pub async fn pause(app: &App, args: &NameArgs) -> Result<u8> {
     let start = Instant::now();
     let freed = memory(&cx).await;
     // Before the stop: an interruption in the middle of it is a pause too, and `resume` mends it.
-    writer.update(|journal| journal.facts.paused_at = Some(Timestamp::now()))?;
+    cx.note(|facts| facts.paused_at = Some(Timestamp::now()))?;
     let kind = cluster::kind_at_hand(&cx).await?;
     let cluster = name.cluster();
     let stop = tokio::time::timeout(LIMIT, kind.stop(&cluster));

@@ -25,7 +25,7 @@ struct Row {
 pub async fn run(app: &App, args: &SecretsArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
     let journal = select::journal_of(app, &name)?;
-    let kubeconfig = app.dirs.environment(name.as_str()).join("kubeconfig");
+    let kubeconfig = app.dirs.kubeconfig(name.as_str());
     let again = format!("k8tre dev up {name}");
     let kube = Kube::open(&kubeconfig, None).await.hint(&again)?;
     let secrets = made(&kube, &journal.id).await.hint(format!("k8tre dev status {name}"))?;

@@ -9,7 +9,7 @@ use crate::ports::process::Program;
 pub fn run(app: &App, args: &ShellArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
     select::journal_of(app, &name)?;
-    let kubeconfig = app.dirs.environment(name.as_str()).join("kubeconfig");
+    let kubeconfig = app.dirs.kubeconfig(name.as_str());
     if !kubeconfig.exists() {
         return Err(
             Error::failed(format!("the environment {name} has no kubeconfig yet")).hint(format!("k8tre dev up {name}"))

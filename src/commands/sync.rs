@@ -3,14 +3,14 @@
 mod report;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cli::{self, SyncArgs};
+use crate::commands::change::Change;
 use crate::commands::{App, select};
-use crate::context::{Context, Options, Record};
+use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::journal::{self, Lock, Writer};
+use crate::journal::Lock;
 use crate::names::EnvName;
 use crate::ports::git::Checkout;
 use crate::ports::kube::Kube;
@@ -91,7 +91,7 @@ struct Session<'a> {
     kube: Option<Kube>,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     /// Brings the work tree to the cluster. The wait for it ends early when `superseded` does.
     async fn sync(&mut self, superseded: impl Future<Output = Result<()>>) -> Result<Report> {
         let began = Instant::now();
@@ -150,19 +150,13 @@ impl Session<'_> {
     }
 
     /// The environment as it is recorded now, locked.
-    fn open(&self) -> Result<(Lock, Context)> {
-        let lock = Lock::take(&self.app.dirs, &self.name, "dev sync")?;
-        let Some(journal) = journal::read(&self.app.dirs, &self.name)? else {
-            lock.abandon();
-            return Err(Error::not_found(format!("there is no environment {}", self.name)).hint("k8tre dev list"));
-        };
-        let writer = Arc::new(Writer::new(&lock, journal.clone()));
-        let options = Options { offline: true, ..Options::default() };
-        let cx = Context::new(&journal, Record::Writing(writer), self.app.dirs.clone(), options, self.app.ui.clone());
+    fn open(&self) -> Result<(Change<'a>, Context)> {
+        let locked = Change::begin(self.app, self.name.clone(), "dev sync")?;
+        let cx = locked.context(self.args.timeout);
         if let Some(kube) = &self.kube {
             cx.lend_kube(kube.clone());
         }
-        Ok((lock, cx))
+        Ok((locked, cx))
     }
 
     /// Syncs now and after each change, until Ctrl-C. A sync that fails is told and does not end it.

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::cli::UseArgs;
-use crate::commands::App;
 use crate::commands::change::{Change, refresh_all};
+use crate::commands::{App, select};
 use crate::context::Context;
 use crate::engine::StepId;
 use crate::error::{Error, Result, ResultExt};
@@ -21,7 +21,7 @@ const STEPS: &[StepId] = &[BRANCH, PUBLISH];
 const NAMED: usize = 10;
 
 pub async fn run(app: &App, args: &UseArgs) -> Result<u8> {
-    let change = Change::begin(app, &args.name, "dev use")?;
+    let change = Change::begin(app, select::existing_name(app, &args.name.args())?, "dev use")?;
     let mut cx = change.context(args.timeout);
     let kube = change.kube(&cx).await?;
     let (full, folder) = chosen(&cx, &args.app).await?;

@@ -50,6 +50,11 @@ impl Dirs {
     pub fn environment(&self, name: &str) -> PathBuf {
         self.environments().join(name)
     }
+
+    /// The environment's own kubeconfig.
+    pub fn kubeconfig(&self, name: &str) -> PathBuf {
+        self.environment(name).join("kubeconfig")
+    }
 }
 
 /// Creates a folder that only its owner can enter, whatever the umask.

@@ -17,6 +17,7 @@ use ureq::{Agent, Proxy};
 use crate::error::{Error, Result, ResultExt};
 use crate::ports::dirs;
 use crate::ports::machine::proxy_variables;
+use crate::text::hex;
 
 const CHECKSUM_LIMIT: u64 = 64 << 10;
 
@@ -302,10 +303,6 @@ fn copy_hashed(from: &mut impl Read, to: &mut impl Write) -> Result<(String, u64
         hash.update(&buffer[..read]);
         to.write_all(&buffer[..read])?;
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<()> {

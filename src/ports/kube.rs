@@ -317,6 +317,12 @@ async fn configured(kubeconfig: &Path, context: Option<&str>) -> Result<Config> 
     Ok(config)
 }
 
+/// A condition of that type which is true.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().find(|condition| condition["type"] == kind && condition["status"] == "True")
+}
+
 pub fn name_of(object: &Value) -> Result<&str> {
     object["metadata"]["name"].as_str().ok_or_else(|| Error::failed("an object has no name"))
 }

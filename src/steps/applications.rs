@@ -14,8 +14,9 @@ use crate::causes::Cause;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Kind, Result};
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::Kube;
 use crate::steps::explain::{Look, explain_all, hints, kubeconfig_hint};
+use crate::steps::look::{application_set_type, application_type, ignore_absent, refresh, regenerate};
 use crate::steps::{APPLICATIONS, ROOT};
 use crate::text::one_line;
 
@@ -49,10 +50,6 @@ impl Judged {
     pub fn subject(&self) -> Value {
         self.actual.clone().unwrap_or_else(|| json!({"metadata": {"name": self.name, "namespace": NAMESPACE}}))
     }
-}
-
-pub fn application_type() -> Type {
-    Type::new("argoproj.io/v1alpha1", "Application")
 }
 
 /// Judges the root Application and every predicted one, and names those that nobody predicted.
@@ -108,34 +105,23 @@ async fn wanted(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
 /// Asks Argo CD to look again where it has not seen the newest commit, or shows an error whose cause
 /// may have gone: its own next look can be minutes away.
 async fn nudge(kube: &Kube, judged: &[Judged], sets: &[String]) -> Result<()> {
-    let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
-    let regenerate = json!({"metadata": {"annotations": {"argocd.argoproj.io/application-set-refresh": "true"}}});
     for one in judged.iter().filter(|one| !one.verdict.is_healthy()) {
         let running = one.actual.as_ref().is_some_and(|app| app["status"]["operationState"]["phase"] == "Running");
         if one.actual.is_some() && !running {
-            ignore_absent(kube.merge(&application_type(), NAMESPACE, &one.name, &refresh).await)?;
+            ignore_absent(refresh(kube, &one.name).await)?;
         }
     }
     if judged.iter().any(|one| one.actual.is_none()) {
         for set in sets {
-            let of = Type::new("argoproj.io/v1alpha1", "ApplicationSet");
-            ignore_absent(kube.merge(&of, NAMESPACE, set, &regenerate).await)?;
+            ignore_absent(regenerate(kube, set).await)?;
         }
     }
     Ok(())
 }
 
-/// What is to be refreshed may have been replaced since it was listed.
-pub fn ignore_absent(result: Result<()>) -> Result<()> {
-    match result {
-        Err(error) if error.to_string().contains("not found") => Ok(()),
-        other => other,
-    }
-}
-
 async fn our_sets(cx: &Context, kube: &Kube) -> Result<Vec<String>> {
     let project = cx.spec.name.project();
-    let sets = kube.list(&Type::new("argoproj.io/v1alpha1", "ApplicationSet"), NAMESPACE, "").await?;
+    let sets = kube.list(&application_set_type(), NAMESPACE, "").await?;
     Ok(sets
         .iter()
         .filter(|set| set["spec"]["template"]["spec"]["project"] == *project)

@@ -12,7 +12,7 @@ use crate::argocd::manifest::Install;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
-use crate::ports::kube::{Kube, Type, name_of};
+use crate::ports::kube::{Kube, Type, condition, name_of};
 use crate::steps::{ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, IMAGES, PREREQUISITES, ROOT, objects};
 
 /// On the namespace: digest of what was applied as a whole.
@@ -127,8 +127,7 @@ async fn established(kube: &Kube, crds: &[Value]) -> Result<()> {
         let (of, name) = (Type::of(crd)?, name_of(crd)?);
         loop {
             let found = kube.get(&of, "", name).await?.unwrap_or_default();
-            let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            if conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True") {
+            if condition(&found, "Established").is_some() {
                 break;
             }
             tokio::time::sleep(POLL).await;

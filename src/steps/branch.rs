@@ -58,7 +58,6 @@ impl Step<Context> for Branch {
         let (branch, owner, message) = (cx.spec.name.branch(), owner(cx), message(cx));
         let plan = cx.overlay().await?;
         cx.note(|facts| {
-            facts.base_commit = Some(plan.base.to_string());
             facts.address_range = plan.preset.as_ref().and_then(|preset| preset.address_range.clone());
         })?;
         checkout.write_branch(&overlay(&branch, &owner, plan, &message)).await?;

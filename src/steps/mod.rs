@@ -10,6 +10,7 @@ pub mod explain;
 pub mod git_server;
 pub mod images;
 pub mod kubeconfig;
+pub mod look;
 pub mod objects;
 pub mod prerequisites;
 pub mod publish;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
-use crate::ports::kube::{Kube, Type, name_of};
+use crate::ports::kube::{Kube, Type, condition, name_of};
 use crate::prerequisites::Prepared;
 use crate::steps::{CLUSTER, IMAGES, PREREQUISITES, objects};
 
@@ -128,7 +128,7 @@ async fn unready(kube: &Kube, prepared: &Prepared, batch: &[Value]) -> Result<Op
     for object in batch {
         let of = Type::of(object)?;
         let is_ready: fn(&Value) -> bool = match of.kind() {
-            "CustomResourceDefinition" => |there| condition(there, "Established"),
+            "CustomResourceDefinition" => |there| condition(there, "Established").is_some(),
             "Deployment" | "StatefulSet" => objects::rolled_out,
             "DaemonSet" => |there| {
                 let number = |key: &str| there["status"][key].as_u64().unwrap_or(0);
@@ -137,8 +137,8 @@ async fn unready(kube: &Kube, prepared: &Prepared, batch: &[Value]) -> Result<Op
                     && number("updatedNumberScheduled") >= number("desiredNumberScheduled")
                     && number("numberAvailable") >= number("desiredNumberScheduled")
             },
-            "Job" => |there| condition(there, "Complete"),
-            "APIService" => |there| condition(there, "Available"),
+            "Job" => |there| condition(there, "Complete").is_some(),
+            "APIService" => |there| condition(there, "Available").is_some(),
             _ => continue,
         };
         let of = Type::scoped(
@@ -147,7 +147,7 @@ async fn unready(kube: &Kube, prepared: &Prepared, batch: &[Value]) -> Result<Op
             of.is_namespaced() && of.kind() != "APIService",
         );
         let there = kube.get(&of, namespace(object, prepared), name_of(object)?).await?.unwrap_or_default();
-        if of.kind() == "Job" && condition(&there, "Failed") {
+        if of.kind() == "Job" && condition(&there, "Failed").is_some() {
             return Err(Error::failed(format!("{}: {} has failed", prepared.name, shown(object))));
         }
         if !is_ready(&there) {
@@ -155,11 +155,6 @@ async fn unready(kube: &Kube, prepared: &Prepared, batch: &[Value]) -> Result<Op
         }
     }
     Ok(None)
-}
-
-fn condition(object: &Value, of: &str) -> bool {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|condition| condition["type"] == of && condition["status"] == "True")
 }
 
 fn namespace<'a>(object: &'a Value, prepared: &'a Prepared) -> &'a str {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Change;
 use crate::argocd::NAMESPACE;
@@ -13,13 +13,12 @@ use crate::argocd::application::{Verdict, unhealthy};
 use crate::causes::Cause;
 use crate::context::Context;
 use crate::error::Result;
-use crate::ports::kube::{Kube, Type};
-use crate::steps::applications::{Judged, application_type, ignore_absent};
+use crate::ports::kube::Kube;
+use crate::steps::applications::Judged;
 use crate::steps::explain::{Look, explain_all};
+use crate::steps::look::{application_type, ignore_absent, is_asked, refresh, regenerate};
 use crate::steps::objects::difference;
 
-const REFRESH: &str = "argocd.argoproj.io/refresh";
-const REGENERATE: &str = "argocd.argoproj.io/application-set-refresh";
 /// Between two looks; longer where many Applications are looked at.
 const POLL: Duration = Duration::from_millis(40);
 /// What fails may be Argo CD in the middle of something: it fails for good after this.
@@ -115,25 +114,14 @@ impl Wait {
     /// Has them look again: the change is there.
     pub async fn ask(&self) -> Result<()> {
         let sets = async {
-            let asked = self.sets.iter().map(|set| self.regenerate(set));
-            join_all(asked).await.into_iter().collect::<Result<Vec<()>>>()
+            let asked = self.sets.iter().map(|set| regenerate(&self.kube, set));
+            join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
         let applications = async {
-            let asked = self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, _)| self.refresh(name));
-            join_all(asked).await.into_iter().collect::<Result<Vec<()>>>()
+            let asked = self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, _)| refresh(&self.kube, name));
+            join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
         tokio::try_join!(sets, applications).map(drop)
-    }
-
-    async fn refresh(&self, name: &str) -> Result<()> {
-        let patch = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
-        ignore_absent(self.kube.merge(&application_type(), NAMESPACE, name, &patch).await)
-    }
-
-    async fn regenerate(&self, set: &str) -> Result<()> {
-        let patch = json!({"metadata": {"annotations": {REGENERATE: "true"}}});
-        let of = Type::new("argoproj.io/v1alpha1", "ApplicationSet");
-        ignore_absent(self.kube.merge(&of, NAMESPACE, set, &patch).await)
     }
 
     /// Waits until each Application has taken the change, or will not; `say` gets what is waited for.
@@ -154,10 +142,10 @@ impl Wait {
                         settled.push(Settled { end, took: self.began.elapsed(), name: name.clone() });
                         if self.root.as_ref() == Some(&name) {
                             // A generator looks at the newest commit only when it is told to.
-                            join_all(self.sets.iter().map(|set| self.regenerate(set))).await;
+                            join_all(self.sets.iter().map(|set| regenerate(&self.kube, set))).await;
                         }
                     }
-                    State::Again => self.refresh(&name).await?,
+                    State::Again => ignore_absent(refresh(&self.kube, &name).await)?,
                     State::Waiting(verdict) => {
                         waiting.push(Judged { name, verdict, actual: state.cloned(), cause: None });
                     }
@@ -247,8 +235,7 @@ impl Pending {
         if app["metadata"]["deletionTimestamp"].is_string() {
             return waiting("it is being deleted");
         }
-        // The controller takes the annotation away with the look that it asked for.
-        if app["metadata"]["annotations"][REFRESH].is_string() {
+        if is_asked(app) {
             return waiting("Argo CD has not looked at it yet");
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

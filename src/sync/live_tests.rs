@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 
 const NEW: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -56,7 +58,7 @@ fn a_synced_healthy_application_at_the_commit_is_live() {
 
 #[test]
 fn nothing_old_is_taken_for_the_change() {
-    let refresh = json!({REFRESH: "normal"});
+    let refresh = json!({"argocd.argoproj.io/refresh": "normal"});
     waits(&with(&[("/metadata/annotations", refresh)]), "not looked");
     waits(&with(&[("/status/sync/revision", json!(OLD))]), "not seen");
     let before_sync =

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Running, World};
+use crate::support::controller::{commit, write_tree};
+use crate::support::{LIMIT, Running, World, fixture};
 
 /// Kinds that the repository uses and a kind cluster lacks: group, version, kind, plural, scope.
 const KINDS: [(&str, &str, &str, &str, &str); 5] = [
@@ -33,42 +33,20 @@ fn definitions() -> String {
 }
 
 /// The layout files of the real repository, as a repository of the world's developer.
-fn fixture(world: &World) -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/k8tre-fixture");
-    let folder = std::env::var_os("K8TRE_FIXTURE").map_or(beside, PathBuf::from);
-    if !folder.join("appsets").is_dir() {
-        let text = "\nSKIPPED the real repository: set K8TRE_FIXTURE to the layout files of the K8TRE repository\n";
-        std::io::stderr().write_all(text.as_bytes()).expect("stderr is open in tests");
-        return None;
-    }
+fn own_fixture(world: &World) -> Option<PathBuf> {
+    let folder = fixture("of_the_real_repository_what_can_run_is_healthy")?;
     let repo = world.home.join("k8tre");
-    copy(&folder, &repo);
+    world.start_program("cp", &["-R", &folder.to_string_lossy(), &repo.to_string_lossy()]).wait(LIMIT).expect(0);
     let settings = "vendor = \"k3s\"\ndomain = \"tre.example.org\"\n\n[[prerequisites]]\nname = \"kinds\"\nmanifest = \"kinds.yaml\"\n";
-    fs::write(repo.join("k8tre.toml"), settings).expect("a settings file");
-    fs::write(repo.join("kinds.yaml"), definitions()).expect("a manifest");
-    commit_all(world, &repo);
+    write_tree(&repo, [("k8tre.toml", settings), ("kinds.yaml", &definitions())]);
+    commit(world, &repo);
     Some(repo)
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("a new folder");
-    for entry in fs::read_dir(from).expect("a folder of the fixture") {
-        let path = entry.expect("an entry of the fixture").path();
-        let target = to.join(path.file_name().expect("entries have names"));
-        if path.is_dir() { copy(&path, &target) } else { fs::copy(&path, &target).map(drop).expect("a copied file") }
-    }
-}
-
-fn commit_all(world: &World, repo: &Path) {
-    world.git(repo, &["init", "--quiet", "--initial-branch", "main"]).expect(0);
-    world.git(repo, &["add", "--all"]).expect(0);
-    world.git(repo, &["commit", "--quiet", "--message", "As it is"]).expect(0);
 }
 
 #[test]
 fn of_the_real_repository_what_can_run_is_healthy_and_the_rest_names_its_cause() {
     let world = World::new();
-    let Some(repo) = fixture(&world) else { return };
+    let Some(repo) = own_fixture(&world) else { return };
     let name = world.name("alice");
     let before = world.snapshot(&[&repo]);
     let path = repo.to_string_lossy().into_owned();

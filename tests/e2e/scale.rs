@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use k8tre::cli::UpArgs;
 use k8tre::journal::{Journal, Lock, Writer};
 use k8tre::ports::dirs::Dirs;
-use k8tre::spec::{ArgoCdSpec, KindSpec, PresetSpec, Spec};
+use k8tre::settings::{Found, settle};
 use serde_json::{Value, json};
 
 use crate::support::{Running, World};
@@ -94,34 +95,19 @@ fn app(at: usize) -> String {
 
 /// An environment as `up` would have recorded it.
 fn record(world: &World, name: &str, repo: &Path) {
-    let spec = Spec {
-        name: name.parse().expect("a name"),
+    let found = Found {
         repo: repo.to_owned(),
         sample: false,
-        base: "main".into(),
-        base_environment: "dev".into(),
-        domain: "wide.k8tre.internal".into(),
+        head: Some("main".into()),
         vendor: "kind".into(),
-        labels: Default::default(),
-        skip: Default::default(),
-        only: Default::default(),
-        with: Default::default(),
-        kind: KindSpec { node_image: None, config: "single".into() },
-        argocd: ArgoCdSpec {
-            version: k8tre::spec::ARGOCD_VERSION.into(),
-            manifest: std::env::var_os("K8TRE_LAB_ARGOCD_MANIFEST").map(Into::into),
-            anonymous: false,
-            dex: false,
-            notifications: false,
-        },
-        preset: PresetSpec::default(),
-        merge_kubeconfig: false,
-        source: Default::default(),
-        secrets: None,
-        prerequisites: Vec::new(),
-        holds: Default::default(),
-        uses: Default::default(),
+        lists_secrets: false,
     };
+    let args = UpArgs {
+        argocd_manifest: std::env::var_os("K8TRE_LAB_ARGOCD_MANIFEST").map(Into::into),
+        domain: Some("wide.k8tre.internal".into()),
+        ..UpArgs::default()
+    };
+    let spec = settle(&name.parse().expect("a name"), &args, None, &[], found).expect("nothing of it is unusable");
     let dirs = Dirs { data: world.data.clone(), cache: world.cache.clone(), config: world.config.clone() };
     let lock = Lock::take(&dirs, &spec.name, "test").expect("nobody else is there");
     Writer::new(&lock, Journal::new(spec)).update(|_| {}).expect("a journal");

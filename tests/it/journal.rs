@@ -3,11 +3,13 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use k8tre::cli::UpArgs;
 use k8tre::engine::Ledger;
 use k8tre::journal::{self, Journal, Lock, Writer};
 use k8tre::names::EnvName;
 use k8tre::ports::dirs::Dirs;
-use k8tre::spec::{ArgoCdSpec, KindSpec, Spec};
+use k8tre::settings::{Found, settle};
+use k8tre::spec::Spec;
 
 fn dirs(root: &Path) -> Dirs {
     Dirs { data: root.join("data"), cache: root.join("cache"), config: root.join("config") }
@@ -18,34 +20,14 @@ fn name() -> EnvName {
 }
 
 fn spec() -> Spec {
-    Spec {
-        name: name(),
+    let found = Found {
         repo: "/tre".into(),
         sample: false,
-        base: "main".into(),
-        base_environment: "dev".into(),
-        domain: "alice.k8tre.internal".into(),
+        head: Some("main".into()),
         vendor: "kind".into(),
-        labels: Default::default(),
-        skip: Default::default(),
-        only: Default::default(),
-        with: Default::default(),
-        kind: KindSpec { node_image: None, config: "single".into() },
-        argocd: ArgoCdSpec {
-            version: "v3.6.1".into(),
-            manifest: None,
-            anonymous: false,
-            dex: false,
-            notifications: false,
-        },
-        preset: Default::default(),
-        merge_kubeconfig: false,
-        source: Default::default(),
-        secrets: None,
-        prerequisites: Vec::new(),
-        holds: Default::default(),
-        uses: Default::default(),
-    }
+        lists_secrets: false,
+    };
+    settle(&name(), &UpArgs::default(), None, &[], found).unwrap()
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub async fn run(app: &App, args: &DiagnoseArgs) -> Result<u8> {
 }
 
 async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>, archive: &mut Archive) -> Result<()> {
-    let kubeconfig = app.dirs.environment(name.as_str()).join("kubeconfig");
+    let kubeconfig = app.dirs.kubeconfig(name.as_str());
     let kube = Kube::open(&kubeconfig, None).await;
     // First what is secret, so that nothing that follows can show it.
     let mut values = own_secrets(&kubeconfig);

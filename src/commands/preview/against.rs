@@ -9,8 +9,9 @@ use crate::argocd::NAMESPACE;
 use crate::error::{Result, ResultExt};
 use crate::gitops::predict::Prediction;
 use crate::names::EnvName;
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::Kube;
 use crate::ports::kubeconfig;
+use crate::steps::look::application_type;
 use crate::ui::Ui;
 
 #[derive(Debug, Serialize)]
@@ -37,7 +38,7 @@ pub struct Clash {
 pub async fn compare(context: &str, prediction: &Prediction, name: &EnvName) -> Result<Comparison> {
     let kube = Kube::open(&kubeconfig::users()?, Some(context)).await?;
     let live = kube
-        .list(&Type::new("argoproj.io/v1alpha1", "Application"), NAMESPACE, "")
+        .list(&application_type(), NAMESPACE, "")
         .await
         .with_context(|| format!("cannot read the Applications of the context {context}"))?;
     let text = |application: &Value, pointer: &str| {
