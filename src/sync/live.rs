@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Change;
+use super::operation::{operation, patient};
 use crate::argocd::NAMESPACE;
 use crate::argocd::application::{Verdict, unhealthy};
 use crate::causes::Cause;
@@ -16,7 +17,7 @@ use crate::error::Result;
 use crate::ports::kube::Kube;
 use crate::steps::applications::Judged;
 use crate::steps::explain::{Look, explain_all};
-use crate::steps::look::{application_type, ignore_absent, is_asked, refresh, regenerate};
+use crate::steps::look::{application_type, begin, ignore_absent, is_asked, refresh, regenerate};
 use crate::steps::objects::difference;
 
 /// Between two looks; longer where many Applications are looked at.
@@ -72,6 +73,10 @@ struct Pending {
     source: Option<Value>,
     /// It has to go away.
     gone: bool,
+    /// Nobody but Argo CD may begin a sync of it.
+    held: bool,
+    /// The sync that is begun for it.
+    operation: Option<Value>,
     /// Health before the change.
     before: Option<String>,
     failing_since: Option<Instant>,
@@ -96,6 +101,9 @@ impl Wait {
         for name in &change.touched.gone {
             pending.entry(name.clone()).or_default().gone = true;
         }
+        for (name, pending) in &mut pending {
+            pending.held = cx.spec.holds.contains_key(name);
+        }
         let root = change.touched.root.then(|| cx.spec.name.root_application());
         let (sets, commit) = (change.touched.application_sets.clone(), change.commit.to_string());
         Ok(Wait { kube, commit, began: Instant::now(), pending, sets, root })
@@ -105,8 +113,12 @@ impl Wait {
     pub async fn look_before(&mut self) -> Result<()> {
         let before = self.read(&self.pending.keys().cloned().collect::<Vec<_>>()).await?;
         for (name, pending) in &mut self.pending {
-            let health = before.get(name).and_then(|app| app["status"]["health"]["status"].as_str());
-            pending.before = health.map(str::to_owned);
+            let Some(app) = before.get(name) else { continue };
+            pending.before = app["status"]["health"]["status"].as_str().map(str::to_owned);
+            // One whose definition changes is at the commit only then.
+            if pending.source.is_none() && !pending.gone && !pending.held {
+                pending.operation = operation(app, &self.commit);
+            }
         }
         Ok(())
     }
@@ -118,7 +130,12 @@ impl Wait {
             join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
         let applications = async {
-            let asked = self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, _)| refresh(&self.kube, name));
+            let asked = self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, one)| async {
+                match &one.operation {
+                    Some(operation) => begin(&self.kube, name, operation).await,
+                    None => refresh(&self.kube, name).await,
+                }
+            });
             join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
         tokio::try_join!(sets, applications).map(drop)
@@ -146,6 +163,7 @@ impl Wait {
                         }
                     }
                     State::Again => ignore_absent(refresh(&self.kube, &name).await)?,
+                    State::Patiently(operation) => ignore_absent(begin(&self.kube, &name, &operation).await)?,
                     State::Waiting(verdict) => {
                         waiting.push(Judged { name, verdict, actual: state.cloned(), cause: None });
                     }
@@ -217,6 +235,8 @@ enum State {
     Waiting(Verdict),
     /// It fails, perhaps for a reason that has gone: it is asked once more.
     Again,
+    /// The sync that was begun for it failed: it is begun again, as Argo CD would.
+    Patiently(Value),
 }
 
 fn waiting(reason: impl Into<String>) -> State {
@@ -267,6 +287,12 @@ impl Pending {
                     return self.failing(format!("sync is being retried: {message}"), false);
                 }
                 return waiting(format!("sync runs{}", colon(&message)));
+            }
+            Some("Failed") if of_this && !synced && self.operation.take().is_some() => {
+                return match patient(app, commit) {
+                    Some(operation) => State::Patiently(operation),
+                    None => self.failed(format!("sync failed: {}", text(&operation["message"]))),
+                };
             }
             Some("Failed" | "Error") if of_this && !synced => {
                 return self.failed(format!("sync failed: {}", text(&operation["message"])));

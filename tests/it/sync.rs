@@ -136,6 +136,9 @@ async fn a_new_app_gets_its_folder_and_its_application() {
     desk.clusters.applications(&with);
     let report = desk.run(&["dev", "sync", "-o", "json"]).await.code(0).json();
     assert_eq!(names(&report), ["extra-alice", "root-app-of-apps-alice"]);
+    let begun = desk.clusters.begun("k8tre-alice");
+    let [(root, operation)] = &begun[..] else { panic!("{begun:?}") };
+    assert_eq!((root.as_str(), &operation["sync"]["revision"]), ("root-app-of-apps-alice", &served(&desk).into()));
     assert!(served_file(&desk, "apps/extra/envs/dev-alice/kustomization.yaml").contains("../dev"));
     assert!(served_file(&desk, "overlays/developers/alice/kustomization.yaml").contains("^extra$"));
     desk.run(&["dev", "status"]).await.code(0);
