@@ -78,7 +78,7 @@ pub struct LogsArgs {
     /// Print what there is, in order of time, and end.
     #[arg(long)]
     pub no_follow: bool,
-    /// Of each container the run before this one: what it said before it crashed. Follows nothing.
+    /// Of each container the last run that ended: what it said before it crashed. Follows nothing.
     #[arg(long)]
     pub previous: bool,
     /// Only containers of this name.

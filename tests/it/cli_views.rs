@@ -142,7 +142,7 @@ async fn what_says_nothing_is_named_all_the_same() {
 async fn the_run_before_a_crash_can_be_read() {
     let desk = with_pods().await;
     let previous = ["dev", "logs", "portal", "--previous"];
-    desk.run(&previous).await.code(1).says("no container of portal-alice has run before");
+    desk.run(&previous).await.code(1).says("no container of portal-alice has ended a run");
     let mut crashed = pod("portal-1", &["web"]);
     crashed["status"]["containerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": 3}});
     desk.clusters.plant(CLUSTER, "pods", &crashed);

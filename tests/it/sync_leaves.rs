@@ -8,7 +8,8 @@ use super::support::desk::{Desk, changes};
 
 const TRE: &str = "data/sample-tre";
 const PAGE: &str = "apps/portal/base/index.html";
-const SYNCS: usize = 100;
+/// A hundred take a minute on a busy machine; what one leaves, twenty-five leave.
+const SYNCS: usize = 25;
 
 /// Every file of the work tree and of `.git`, byte for byte with its time of change; of git's objects only the names
 /// of those that were there: new ones are what a sync makes. Our own reference is left out.
@@ -34,7 +35,7 @@ fn looked(desk: &Desk) -> BTreeMap<String, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_syncs_leave_a_repository_in_the_middle_of_work_as_it_is() {
+async fn many_syncs_leave_a_repository_in_the_middle_of_work_as_it_is() {
     let desk = Desk::new().await;
     desk.run(&UP).await.code(0);
     let git = |args: &[&str]| desk.git(TRE, args);

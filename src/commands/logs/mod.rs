@@ -62,8 +62,10 @@ async fn once(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs, printer
     let sources = sources(&pods, args.container.as_deref(), args.previous);
     if sources.is_empty() && args.previous && !pods.is_empty() {
         let name = app["metadata"]["name"].as_str().unwrap_or(&args.app);
-        return Err(Error::failed(format!("no container of {name} has run before: none of its pods restarted one"))
-            .hint(format!("see what they say now: k8tre dev logs {}", args.app)));
+        return Err(Error::failed(format!(
+            "no container of {name} has ended a run: none crashed or was started again"
+        ))
+        .hint(format!("see what they say now: k8tre dev logs {}", args.app)));
     }
     if sources.is_empty() {
         return Err(silence(kube, app, args).await);

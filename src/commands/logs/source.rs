@@ -25,7 +25,7 @@ impl Source {
     }
 }
 
-/// What of these pods can be read; with `previous`, what has a run before the one that is there.
+/// What of these pods can be read; with `previous`, what has a run that ended badly or was followed by another.
 pub fn sources(pods: &[Value], container: Option<&str>, previous: bool) -> Vec<Source> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
@@ -37,7 +37,11 @@ pub fn sources(pods: &[Value], container: Option<&str>, previous: bool) -> Vec<S
             let running = one["state"]["running"].is_object();
             // A container that waits after a crash still has the log of its last run.
             let ran_before = one["lastState"]["terminated"].is_object();
-            let begun = ran_before || (!previous && (running || one["state"]["terminated"].is_object()));
+            let ended = &one["state"]["terminated"];
+            let begun = match previous {
+                false => running || ended.is_object() || ran_before,
+                true => ran_before || ended["exitCode"].as_i64().is_some_and(|code| code != 0),
+            };
             if !begun || container.is_some_and(|wanted| one["name"] != wanted) {
                 continue;
             }
@@ -82,5 +86,7 @@ mod tests {
         let pods = [crashed, pod(json!({"running": {}}), 0)];
         assert_eq!(sources(&pods, Some("web"), false).len(), 2);
         assert_eq!(sources(&pods, None, true).len(), 1, "one container ran before");
+        let failed = pod(json!({"terminated": {"exitCode": 1}}), 0);
+        assert_eq!(sources(&[failed], None, true).len(), 1, "it ended badly, and does not run again yet");
     }
 }
