@@ -285,7 +285,7 @@ mod tests {
         let groups = dev.get_after_help().unwrap().to_string();
         let grouped: Vec<&str> = groups
             .lines()
-            .filter_map(|line| line.split_once("  "))
+            .filter_map(|line| line.strip_prefix("  ")?.split_once("  "))
             .flat_map(|(_, line)| line.trim().split(", "))
             .collect();
         assert_eq!(grouped, names);
