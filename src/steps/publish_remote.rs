@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
 use crate::ports::git::{Checkout, PushTarget};
+use crate::steps::publish::compared;
 use crate::steps::{BRANCH, PUBLISH, branch};
 
 /// How long a server may take to complete a push whose sender was interrupted.
@@ -47,13 +48,7 @@ impl Step<Context> for PublishRemote {
         let branch = cx.spec.name.branch();
         let Some(tip) = checkout.tip(&branch)? else { return Ok(State::Absent) };
         let there = checkout.check_remote_branch(&self.target(), &branch, &branch::owner(cx)).await?;
-        Ok(match there {
-            None => State::Absent,
-            Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
-            Some(there) => {
-                State::Drifted(format!("{} has {}, the branch is at {}", self.remote, there.short(), tip.short()))
-            }
-        })
+        Ok(compared(cx, &self.remote, there, tip))
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {

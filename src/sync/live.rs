@@ -1,16 +1,16 @@
 //! When a change is live: the Applications that it touches look again, sync, and are as healthy as they were.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Change;
 use super::operation::{operation, patient};
 use crate::argocd::NAMESPACE;
-use crate::argocd::application::{Verdict, unhealthy};
+use crate::argocd::application::{Verdict, compared_after_sync, unhealthy};
 use crate::causes::Cause;
 use crate::context::Context;
 use crate::error::Result;
@@ -304,8 +304,8 @@ impl Pending {
             }
             _ => return waiting("it is about to be synced"),
         }
-        // Right after a sync the comparison is still that of before.
-        if !synced && !compared_since(status, &operation["finishedAt"]) {
+        // Right after a sync the comparison is still that of before; in the same second it is taken for that, too.
+        if !synced && compared_after_sync(status) != Some(Ordering::Greater) {
             let since = *self.compared_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= COMPARED && !self.asked_again {
                 self.asked_again = true;
@@ -377,12 +377,6 @@ fn rank(health: &str) -> u8 {
 fn is_at(value: &Value, commit: &str) -> bool {
     let is = |revision: &Value| revision.as_str().is_some_and(|revision| revision.eq_ignore_ascii_case(commit));
     is(&value["revision"]) || value["revisions"].as_array().is_some_and(|revisions| revisions.iter().any(is))
-}
-
-/// Both times are whole seconds, so a comparison in the same second is taken for one before.
-fn compared_since(status: &Value, finished: &Value) -> bool {
-    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-    matches!((time(&status["reconciledAt"]), time(finished)), (Some(compared), Some(finished)) if compared > finished)
 }
 
 fn colon(text: &str) -> String {

@@ -34,4 +34,5 @@ mod kind_prepared;
 mod preflight;
 mod sample;
 mod sync;
+mod sync_leaves;
 mod use_app;

@@ -91,6 +91,10 @@ async fn the_branch_is_back_with_reset_and_with_a_commit_of_its_own() {
     let tip = served(&desk);
     edit(&desk, PROFILES, "a day", "two days");
     desk.run(&["dev", "sync"]).await.code(0);
+    edit(&desk, PROFILES, "two days", "three days");
+    let told = desk.run(&["dev", "sync", "--no-wait"]).await;
+    assert!(told.code(0).stdout.contains("pushed; not waited for"), "{}", told.stdout);
+    edit(&desk, PROFILES, "three days", "two days");
     let reset = desk.run(&["dev", "sync", "--reset"]).await;
     assert!(reset.code(0).stdout.contains("the branch as it is committed is live"), "{}", reset.stdout);
     assert_eq!(served(&desk), tip);

@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(1500);
 const TAIL: i64 = 50;
 /// Lines on their way to the screen; past that, reading waits.
 const QUEUE: usize = 1024;
+/// How long containers may say nothing until it is said that they do.
+const SILENCE: Duration = Duration::from_secs(2);
 /// What a container that is only read to its end may take.
 const READ_LIMIT: Duration = Duration::from_secs(30);
 
@@ -37,7 +39,7 @@ pub async fn run(app: &App, args: &LogsArgs) -> Result<u8> {
     let application = answer(&name, find(&kube, &name, &args.app)).await?;
     let mut printer = Printer::new(&app.ui);
     let follow = async {
-        match args.no_follow {
+        match args.no_follow || args.previous {
             true => once(&kube, &name, &application, args, &mut printer).await,
             false => follow(app, &kube, &name, application, args, &mut printer).await,
         }
@@ -51,15 +53,24 @@ pub async fn run(app: &App, args: &LogsArgs) -> Result<u8> {
 fn start(args: &LogsArgs) -> Start {
     let tail = args.tail.map(i64::from).or((args.since.is_none()).then_some(TAIL));
     let since = args.since.map(|since| i64::try_from(since.as_secs().max(1)).unwrap_or(i64::MAX));
-    Start { tail, since, after: None }
+    Start { tail, since, after: None, previous: args.previous }
 }
 
 /// Everything there is, in the order of time.
 async fn once(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs, printer: &mut Printer<'_>) -> Result<()> {
-    let sources = sources(&answer(name, pods_of(kube, app)).await?, args.container.as_deref());
+    let pods = answer(name, pods_of(kube, app)).await?;
+    let sources = sources(&pods, args.container.as_deref(), args.previous);
+    if sources.is_empty() && args.previous && !pods.is_empty() {
+        let name = app["metadata"]["name"].as_str().unwrap_or(&args.app);
+        return Err(Error::failed(format!(
+            "no container of {name} has ended a run: none crashed or was started again"
+        ))
+        .hint(format!("see what they say now: k8tre dev logs {}", args.app)));
+    }
     if sources.is_empty() {
         return Err(silence(kube, app, args).await);
     }
+    let containers = shown(&sources);
     let mut tasks = JoinSet::new();
     for source in sources {
         let (kube, start, (sender, mut lines)) = (kube.clone(), start(args), mpsc::channel(QUEUE));
@@ -85,6 +96,9 @@ async fn once(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs, printer
     while let Some(Ok((read, error))) = tasks.join_next().await {
         lines.extend(read);
         errors.extend(error);
+    }
+    if lines.is_empty() && errors.is_empty() {
+        printer.say(&format!("{containers}: no line{}", if args.since.is_some() { " in that time" } else { "" }));
     }
     lines.sort_by_key(|line| line.time);
     lines.iter().for_each(|line| printer.print(line));
@@ -112,12 +126,25 @@ async fn follow(
     let mut known: HashMap<String, Progress> = HashMap::new();
     let mut tasks: JoinSet<(String, bool, Option<jiff::Timestamp>)> = JoinSet::new();
     let (mut first, mut said) = (true, String::new());
+    // What is followed is said once if it keeps silent: else nobody knows whether anything is.
+    let silence_ends = tokio::time::sleep(SILENCE);
+    tokio::pin!(silence_ends);
+    let (mut silent, mut followed) = (true, String::new());
     let mut timer = tokio::time::interval(LOOK);
     timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            Some(line) = lines.recv() => printer.print(&line),
+            Some(line) = lines.recv() => {
+                silent = false;
+                printer.print(&line);
+            }
+            () = &mut silence_ends, if silent => {
+                silent = false;
+                if !followed.is_empty() {
+                    printer.say(&format!("{followed}: no line yet; following"));
+                }
+            }
             Some(Ok((key, running, after))) = tasks.join_next() => {
                 let progress: &mut Progress = known.entry(key).or_default();
                 // What still ran when its stream ended is taken up again where it was left.
@@ -140,6 +167,7 @@ async fn follow(
                     }
                     repeat(app, &mut said, &format!("{error}; waiting for its pods"));
                 }
+                followed = shown(&found);
                 for source in found {
                     let progress = known.entry(source.key()).or_default();
                     if progress.reading || progress.ended {
@@ -167,9 +195,15 @@ async fn look(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs) -> Resu
     answer(name, async {
         let again = find(kube, name, app["metadata"]["name"].as_str().unwrap_or(&args.app)).await.ok();
         let pods = pods_of(kube, again.as_ref().unwrap_or(app)).await?;
-        Ok((sources(&pods, args.container.as_deref()), again))
+        Ok((sources(&pods, args.container.as_deref(), false), again))
     })
     .await
+}
+
+/// The containers, as the lines name them.
+fn shown(sources: &[Source]) -> String {
+    let all: Vec<String> = sources.iter().map(Source::shown).collect();
+    crate::text::one_line(&all.join(", "), 200)
 }
 
 /// A line that does not change is said once.

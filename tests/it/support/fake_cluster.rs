@@ -226,7 +226,8 @@ fn status(code: u16, message: &str) -> (u16, Value) {
 /// The container whose log is asked for.
 fn log_of(path: &str, request: &Request) -> Option<String> {
     let pod = path.strip_suffix("/log")?.rsplit('/').next()?;
-    Some(format!("{pod}/{}", request.query("container")?))
+    let before = if request.query("previous").is_some_and(|previous| previous == "true") { " before" } else { "" };
+    Some(format!("{pod}/{}{before}", request.query("container")?))
 }
 
 /// What Applications say of themselves, by the beginning of their names.
