@@ -18,14 +18,20 @@ pub fn folder(pattern: &str, path: &str) -> Option<bool> {
 
 /// Whether a file pattern means this file: a folder means all below it, and `*` crosses `/`, as in git's pathspecs.
 pub fn file(pattern: &str, path: &str) -> Option<bool> {
-    let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
-    if pattern.is_empty() || pattern == "." {
+    let pattern = file_pattern(pattern);
+    if pattern.is_empty() {
         return Some(true);
     }
     if path == pattern || path.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('/')) {
         return Some(true);
     }
     Some(glob(&parse(pattern, true)?, &chars(path)))
+}
+
+/// A file pattern as it begins what it means; empty if that is everything.
+pub fn file_pattern(pattern: &str) -> &str {
+    let pattern = pattern.trim_start_matches("./").trim_end_matches('/');
+    if pattern == "." { "" } else { pattern }
 }
 
 /// The part of a pattern before its first special character: what a sorted list can be narrowed to.
@@ -153,5 +159,20 @@ mod tests {
     fn many_stars_take_no_time() {
         assert_eq!(folder(&"*a".repeat(5_000), &"a".repeat(20_000)), Some(true));
         assert_eq!(folder(&format!("{}b", "*a".repeat(50)), &"a".repeat(20_000)), Some(false));
+    }
+
+    proptest::proptest! {
+        /// What a sorted list is narrowed to loses nothing.
+        #[test]
+        fn what_a_pattern_means_begins_as_the_pattern_does(
+            pattern in "(\\./)?[ab/*?\\\\.]{0,7}(\\[ab\\])?[ab/]{0,3}", path in "[ab]{1,2}(/[ab.]{1,2}){0,3}",
+        ) {
+            if file(&pattern, &path) == Some(true) {
+                proptest::prop_assert!(path.starts_with(literal_prefix(file_pattern(&pattern))), "{pattern} {path}");
+            }
+            if folder(&pattern, &path) == Some(true) {
+                proptest::prop_assert!(path.starts_with(literal_prefix(&pattern)), "{pattern} {path}");
+            }
+        }
     }
 }

@@ -92,10 +92,7 @@ impl<'a> World<'a> {
     pub fn folders(&self, patterns: &[Pattern]) -> Vec<&str> {
         let mut found = BTreeSet::new();
         for pattern in patterns.iter().filter(|pattern| !pattern.exclude) {
-            let prefix = glob::literal_prefix(&pattern.path);
-            let start = self.folders.partition_point(|folder| folder.as_str() < prefix);
-            let length = self.folders[start..].iter().take_while(|folder| folder.starts_with(prefix)).count();
-            for folder in &self.folders[start..start + length] {
+            for folder in beginning(&self.folders, glob::literal_prefix(&pattern.path)) {
                 if glob::folder(&pattern.path, folder) == Some(true) {
                     found.insert(folder.as_str());
                 }
@@ -107,11 +104,13 @@ impl<'a> World<'a> {
 
     pub fn files(&self, patterns: &[Pattern]) -> Vec<&str> {
         let matches = |pattern: &Pattern, file: &str| glob::file(&pattern.path, file) == Some(true);
-        let paths = self.tree.paths().iter().map(String::as_str);
-        paths
-            .filter(|file| patterns.iter().any(|p| !p.exclude && matches(p, file)))
-            .filter(|file| !patterns.iter().any(|p| p.exclude && matches(p, file)))
-            .collect()
+        let mut found = BTreeSet::new();
+        for pattern in patterns.iter().filter(|pattern| !pattern.exclude) {
+            let near = beginning(self.tree.paths(), glob::literal_prefix(glob::file_pattern(&pattern.path)));
+            found.extend(near.iter().map(String::as_str).filter(|file| matches(pattern, file)));
+        }
+        found.retain(|file| !patterns.iter().any(|p| p.exclude && matches(p, file)));
+        found.into_iter().collect()
     }
 
     /// The clusters that a selector means. An unusable value is an error, as in the API server.
@@ -162,6 +161,13 @@ impl<'a> World<'a> {
         };
         (!known).then(|| format!("is \"{server}{name}\", which is not a cluster of this Argo CD"))
     }
+}
+
+/// Those of a sorted list that begin with a text: a repository of many generators has many patterns for each path.
+fn beginning<'a>(sorted: &'a [String], prefix: &str) -> &'a [String] {
+    let start = sorted.partition_point(|path| path.as_str() < prefix);
+    let length = sorted[start..].iter().take_while(|path| path.starts_with(prefix)).count();
+    &sorted[start..start + length]
 }
 
 fn known(cluster: &Cluster) -> Known {
