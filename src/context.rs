@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use crate::argocd::application::Expected;
 use crate::argocd::manifest::{self, Install, Settings};
 use crate::argocd::plugin;
+use crate::argocd::side::{ArgoCd, Sides};
 use crate::engine::{Events, State, StepId};
 use crate::error::{Error, Result};
 use crate::journal::{Facts, Journal, Writer};
@@ -24,9 +25,6 @@ use crate::prerequisites::{self, Prepared};
 use crate::providers::kind::network;
 use crate::spec::{SecretsMode, Spec};
 use crate::steps::publish;
-
-/// Address of its own cluster for an Argo CD inside it.
-pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 
 /// Choices of one run, which the journal does not keep.
 #[derive(Debug, Clone)]
@@ -72,6 +70,7 @@ pub struct Context {
     events: Arc<dyn Events>,
     docker: OnceCell<Docker>,
     kube: Mutex<Option<Kube>>,
+    shared: OnceCell<ArgoCd>,
     install: OnceCell<Install>,
     overlay: OnceCell<EnvironmentOverlay>,
     prerequisites: OnceCell<Vec<Prepared>>,
@@ -94,6 +93,7 @@ impl Context {
             events,
             docker: OnceCell::new(),
             kube: Mutex::new(None),
+            shared: OnceCell::new(),
             install: OnceCell::new(),
             overlay: OnceCell::new(),
             prerequisites: OnceCell::new(),
@@ -138,6 +138,37 @@ impl Context {
         let kube = Kube::open(&path, None).await?;
         *self.kube_slot() = Some(kube.clone());
         Ok(Some(kube))
+    }
+
+    /// Argo CD's side; `None` while that is in a cluster that is not there yet.
+    pub async fn argocd(&self) -> Result<Option<ArgoCd>> {
+        let own = self.kubeconfig();
+        if self.spec.argocd.shared().is_some() {
+            return self.shared.get_or_try_init(|| ArgoCd::open(&self.spec, &own)).await.cloned().map(Some);
+        }
+        let namespace = self.spec.argocd.place(&own).namespace.to_owned();
+        Ok(self.kube().await?.map(|kube| ArgoCd { kube, namespace }))
+    }
+
+    pub async fn require_argocd(&self) -> Result<ArgoCd> {
+        let argocd = self.argocd().await?;
+        argocd.ok_or_else(|| Error::failed("the environment has no kubeconfig yet").hint("k8tre dev up"))
+    }
+
+    /// Both sides; `None` while there is no Argo CD.
+    pub async fn sides(&self) -> Result<Option<Sides>> {
+        let Some(argocd) = self.argocd().await? else { return Ok(None) };
+        let workloads = match self.spec.argocd.shared() {
+            None => Some(argocd.kube.clone()),
+            // Without its cluster, Argo CD's side still tells what it knows.
+            Some(_) => self.kube().await.unwrap_or_default(),
+        };
+        Ok(Some(Sides { argocd, workloads }))
+    }
+
+    pub async fn require_sides(&self) -> Result<Sides> {
+        let sides = self.sides().await?;
+        sides.ok_or_else(|| Error::failed("the environment has no kubeconfig yet").hint("k8tre dev up"))
     }
 
     pub async fn require_kube(&self) -> Result<Kube> {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
 use crate::gitops::ci_secrets::{self, CiSecrets};
 use crate::gitops::finding::Finding;
@@ -195,7 +194,7 @@ fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> Ove
         base_env: spec.base_environment.clone(),
         repo_url: spec.source.url(),
         revision: spec.name.branch(),
-        server: IN_CLUSTER.into(),
+        server: spec.argocd.server().to_owned(),
         cluster: cluster_name.into(),
         labels: spec.cluster_labels(preset),
         only: spec.only.iter().cloned().collect(),

@@ -99,6 +99,7 @@ pub fn settle(
                 .unwrap_or_else(|| "single".into()),
         },
         argocd: ArgoCdSpec {
+            at: saved_argocd.map(|s| s.at.clone()).unwrap_or_default(),
             version,
             manifest,
             anonymous: args.anonymous || saved_argocd.is_some_and(|s| s.anonymous),

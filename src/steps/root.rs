@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::argocd::NAMESPACE;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
@@ -39,21 +38,22 @@ impl Step<Context> for Root {
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
-        let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        objects::observe(&kube, &application(cx).await?, NAMESPACE, &cx.id).await
+        let Some(argocd) = cx.argocd().await? else { return Ok(Context::needs_cluster()) };
+        objects::observe(&argocd.kube, &application(cx).await?, &argocd.namespace, &cx.id).await
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
-        let kube = cx.require_kube().await?;
+        let argocd = cx.require_argocd().await?;
+        let (kube, namespace) = (&argocd.kube, &argocd.namespace);
         let application = application(cx).await?;
-        objects::refuse_foreign(&kube, &application, NAMESPACE, &cx.id).await?;
+        objects::refuse_foreign(kube, &application, namespace, &cx.id).await?;
         // What is applied to an Application that is being deleted goes with it.
-        objects::await_deletion(&kube, &application, NAMESPACE, |text| cx.detail(ROOT, text)).await?;
-        kube.apply(&application, NAMESPACE).await.map(drop)
+        objects::await_deletion(kube, &application, namespace, |text| cx.detail(ROOT, text)).await?;
+        argocd.apply(&application).await.map(drop)
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
-        let Some(kube) = cx.kube().await? else { return Ok(()) };
-        objects::delete_owned(&kube, &application(cx).await?, NAMESPACE, &cx.id).await
+        let Some(argocd) = cx.argocd().await? else { return Ok(()) };
+        objects::delete_owned(&argocd.kube, &application(cx).await?, &argocd.namespace, &cx.id).await
     }
 }

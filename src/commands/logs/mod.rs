@@ -11,9 +11,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::argocd::side::{ArgoCd, Sides};
 use crate::causes::{causes, pods_of};
 use crate::cli::LogsArgs;
-use crate::commands::application::{answer, cluster, find};
+use crate::commands::application::{answer, find, sides};
 use crate::commands::{App, select};
 use crate::error::{Error, Kind, Result};
 use crate::names::EnvName;
@@ -33,13 +34,14 @@ const READ_LIMIT: Duration = Duration::from_secs(30);
 
 pub async fn run(app: &App, args: &LogsArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name.args())?;
-    let kube = cluster(app, &name).await?;
-    let application = answer(&name, find(&kube, &name, &args.app)).await?;
+    let (argocd, kube) = &sides(app, &name).await?;
+    let from = From { argocd, kube, name: &name, args };
+    let application = answer(&name, find(argocd, &name, &args.app)).await?;
     let mut printer = Printer::new(&app.ui);
     let follow = async {
         match args.no_follow {
-            true => once(&kube, &name, &application, args, &mut printer).await,
-            false => follow(app, &kube, &name, application, args, &mut printer).await,
+            true => from.once(&application, &mut printer).await,
+            false => from.follow(app, application, &mut printer).await,
         }
     };
     tokio::select! {
@@ -54,42 +56,139 @@ fn start(args: &LogsArgs) -> Start {
     Start { tail, since, after: None }
 }
 
-/// Everything there is, in the order of time.
-async fn once(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs, printer: &mut Printer<'_>) -> Result<()> {
-    let sources = sources(&answer(name, pods_of(kube, app)).await?, args.container.as_deref());
-    if sources.is_empty() {
-        return Err(silence(kube, app, args).await);
+/// Where is read, and what.
+struct From<'a> {
+    argocd: &'a ArgoCd,
+    kube: &'a Kube,
+    name: &'a EnvName,
+    args: &'a LogsArgs,
+}
+
+impl From<'_> {
+    /// Everything there is, in the order of time.
+    async fn once(&self, app: &Value, printer: &mut Printer<'_>) -> Result<()> {
+        let From { kube, name, args, .. } = *self;
+        let sources = sources(&answer(name, pods_of(kube, app)).await?, args.container.as_deref());
+        if sources.is_empty() {
+            return Err(self.silence(app).await);
+        }
+        let mut tasks = JoinSet::new();
+        for source in sources {
+            let (kube, start, (sender, mut lines)) = (kube.clone(), start(args), mpsc::channel(QUEUE));
+            tasks.spawn(async move {
+                let collect = async {
+                    let mut all = Vec::new();
+                    while let Some(line) = lines.recv().await {
+                        all.push(line);
+                    }
+                    all
+                };
+                let reading = tokio::time::timeout(READ_LIMIT, read(&kube, &source, start, false, sender));
+                let (ended, lines) = tokio::join!(reading, collect);
+                let error = match ended {
+                    Ok(Ok(_)) => None,
+                    Ok(Err(error)) => Some(error.to_string()),
+                    Err(_) => Some(format!("its log did not end within {} s", READ_LIMIT.as_secs())),
+                };
+                (lines, error.map(|error| format!("{}: {error}", source.shown())))
+            });
+        }
+        let (mut lines, mut errors): (Vec<Line>, Vec<String>) = (Vec::new(), Vec::new());
+        while let Some(Ok((read, error))) = tasks.join_next().await {
+            lines.extend(read);
+            errors.extend(error);
+        }
+        lines.sort_by_key(|line| line.time);
+        lines.iter().for_each(|line| printer.print(line));
+        errors.iter().for_each(|error| printer.warn(error));
+        Ok(())
     }
-    let mut tasks = JoinSet::new();
-    for source in sources {
-        let (kube, start, (sender, mut lines)) = (kube.clone(), start(args), mpsc::channel(QUEUE));
-        tasks.spawn(async move {
-            let collect = async {
-                let mut all = Vec::new();
-                while let Some(line) = lines.recv().await {
-                    all.push(line);
+
+    async fn follow(&self, app: &App, mut application: Value, printer: &mut Printer<'_>) -> Result<()> {
+        let From { kube, args, .. } = *self;
+        let (sender, mut lines) = mpsc::channel(QUEUE);
+        let mut known: HashMap<String, Progress> = HashMap::new();
+        let mut tasks: JoinSet<(String, bool, Option<jiff::Timestamp>)> = JoinSet::new();
+        let (mut first, mut said) = (true, String::new());
+        let mut timer = tokio::time::interval(LOOK);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                Some(line) = lines.recv() => printer.print(&line),
+                Some(Ok((key, running, after))) = tasks.join_next() => {
+                    let progress: &mut Progress = known.entry(key).or_default();
+                    // What still ran when its stream ended is taken up again where it was left.
+                    *progress = Progress { reading: false, ended: !running, after: after.or(progress.after) };
                 }
-                all
-            };
-            let reading = tokio::time::timeout(READ_LIMIT, read(&kube, &source, start, false, sender));
-            let (ended, lines) = tokio::join!(reading, collect);
-            let error = match ended {
-                Ok(Ok(_)) => None,
-                Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some(format!("its log did not end within {} s", READ_LIMIT.as_secs())),
-            };
-            (lines, error.map(|error| format!("{}: {error}", source.shown())))
-        });
+                _ = timer.tick() => {
+                    let (found, again) = match self.look(&application).await {
+                        Ok(found) => found,
+                        Err(error) if first => return Err(error),
+                        Err(error) => {
+                            repeat(app, &mut said, &error.to_string());
+                            continue;
+                        }
+                    };
+                    application = again.unwrap_or(application);
+                    if found.is_empty() && known.is_empty() {
+                        let error = self.silence(&application).await;
+                        if error.kind() != Kind::Unhealthy {
+                            return Err(error);
+                        }
+                        repeat(app, &mut said, &format!("{error}; waiting for its pods"));
+                    }
+                    for source in found {
+                        let progress = known.entry(source.key()).or_default();
+                        if progress.reading || progress.ended {
+                            continue;
+                        }
+                        progress.reading = true;
+                        let after = progress.after;
+                        // Pods that come while following are read from their start.
+                        let from = if first { start(args) } else { Start::default() };
+                        let from = if after.is_some() { Start { after, ..Start::default() } } else { from };
+                        let (kube, sender) = (kube.clone(), sender.clone());
+                        tasks.spawn(async move {
+                            let read = read(&kube, &source, from, true, sender).await;
+                            (source.key(), source.running, read.ok().flatten().or(after))
+                        });
+                    }
+                    first = false;
+                }
+            }
+        }
     }
-    let (mut lines, mut errors): (Vec<Line>, Vec<String>) = (Vec::new(), Vec::new());
-    while let Some(Ok((read, error))) = tasks.join_next().await {
-        lines.extend(read);
-        errors.extend(error);
+
+    /// What can be read now, and the Application as it is now if it is still there.
+    async fn look(&self, app: &Value) -> Result<(Vec<Source>, Option<Value>)> {
+        let From { argocd, kube, name, args } = *self;
+        answer(name, async {
+            let again = find(argocd, name, app["metadata"]["name"].as_str().unwrap_or(&args.app)).await.ok();
+            let pods = pods_of(kube, again.as_ref().unwrap_or(app)).await?;
+            Ok((sources(&pods, args.container.as_deref()), again))
+        })
+        .await
     }
-    lines.sort_by_key(|line| line.time);
-    lines.iter().for_each(|line| printer.print(line));
-    errors.iter().for_each(|error| printer.warn(error));
-    Ok(())
+
+    /// Why there is nothing to read.
+    async fn silence(&self, app: &Value) -> Error {
+        let args = self.args;
+        let sides = Sides { argocd: self.argocd.clone(), workloads: Some(self.kube.clone()) };
+        let name = app["metadata"]["name"].as_str().unwrap_or(&args.app);
+        let which =
+            args.container.as_ref().map(|container| format!(" with a container {container}")).unwrap_or_default();
+        let healthy = app["status"]["health"]["status"] == "Healthy";
+        match causes(&sides, &[app]).await.remove(name).filter(|_| !healthy || app["status"]["conditions"].is_array()) {
+            Some(cause) => {
+                let error =
+                    Error::new(Kind::Unhealthy, format!("no pod of {name}{which} can log: {cause}  [{}]", cause.code));
+                cause.hint.iter().fold(error, |error, hint| error.hint(hint.clone()))
+            }
+            None if healthy => Error::failed(format!("{name} has no pods{which}")),
+            None => Error::new(Kind::Unhealthy, format!("{name} has no pods{which} yet")),
+        }
+    }
 }
 
 /// One container's run, and how far it was read.
@@ -100,98 +199,10 @@ struct Progress {
     ended: bool,
 }
 
-async fn follow(
-    app: &App,
-    kube: &Kube,
-    name: &EnvName,
-    mut application: Value,
-    args: &LogsArgs,
-    printer: &mut Printer<'_>,
-) -> Result<()> {
-    let (sender, mut lines) = mpsc::channel(QUEUE);
-    let mut known: HashMap<String, Progress> = HashMap::new();
-    let mut tasks: JoinSet<(String, bool, Option<jiff::Timestamp>)> = JoinSet::new();
-    let (mut first, mut said) = (true, String::new());
-    let mut timer = tokio::time::interval(LOOK);
-    timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            Some(line) = lines.recv() => printer.print(&line),
-            Some(Ok((key, running, after))) = tasks.join_next() => {
-                let progress: &mut Progress = known.entry(key).or_default();
-                // What still ran when its stream ended is taken up again where it was left.
-                *progress = Progress { reading: false, ended: !running, after: after.or(progress.after) };
-            }
-            _ = timer.tick() => {
-                let (found, again) = match look(kube, name, &application, args).await {
-                    Ok(found) => found,
-                    Err(error) if first => return Err(error),
-                    Err(error) => {
-                        repeat(app, &mut said, &error.to_string());
-                        continue;
-                    }
-                };
-                application = again.unwrap_or(application);
-                if found.is_empty() && known.is_empty() {
-                    let error = silence(kube, &application, args).await;
-                    if error.kind() != Kind::Unhealthy {
-                        return Err(error);
-                    }
-                    repeat(app, &mut said, &format!("{error}; waiting for its pods"));
-                }
-                for source in found {
-                    let progress = known.entry(source.key()).or_default();
-                    if progress.reading || progress.ended {
-                        continue;
-                    }
-                    progress.reading = true;
-                    let after = progress.after;
-                    // Pods that come while following are read from their start.
-                    let from = if first { start(args) } else { Start::default() };
-                    let from = if after.is_some() { Start { after, ..Start::default() } } else { from };
-                    let (kube, sender) = (kube.clone(), sender.clone());
-                    tasks.spawn(async move {
-                        let read = read(&kube, &source, from, true, sender).await;
-                        (source.key(), source.running, read.ok().flatten().or(after))
-                    });
-                }
-                first = false;
-            }
-        }
-    }
-}
-
-/// What can be read now, and the Application as it is now if it is still there.
-async fn look(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs) -> Result<(Vec<Source>, Option<Value>)> {
-    answer(name, async {
-        let again = find(kube, name, app["metadata"]["name"].as_str().unwrap_or(&args.app)).await.ok();
-        let pods = pods_of(kube, again.as_ref().unwrap_or(app)).await?;
-        Ok((sources(&pods, args.container.as_deref()), again))
-    })
-    .await
-}
-
 /// A line that does not change is said once.
 fn repeat(app: &App, said: &mut String, text: &str) {
     if said != text {
         app.ui.warn(text);
         *said = text.to_owned();
-    }
-}
-
-/// Why there is nothing to read.
-async fn silence(kube: &Kube, app: &Value, args: &LogsArgs) -> Error {
-    let name = app["metadata"]["name"].as_str().unwrap_or(&args.app);
-    let which = args.container.as_ref().map(|container| format!(" with a container {container}")).unwrap_or_default();
-    let healthy = app["status"]["health"]["status"] == "Healthy";
-    match causes(kube, &[app]).await.remove(name).filter(|_| !healthy || app["status"]["conditions"].is_array()) {
-        Some(cause) => {
-            let error =
-                Error::new(Kind::Unhealthy, format!("no pod of {name}{which} can log: {cause}  [{}]", cause.code));
-            cause.hint.iter().fold(error, |error, hint| error.hint(hint.clone()))
-        }
-        None if healthy => Error::failed(format!("{name} has no pods{which}")),
-        None => Error::new(Kind::Unhealthy, format!("{name} has no pods{which} yet")),
     }
 }

@@ -235,12 +235,12 @@ async fn branch_report(cx: &Context) -> BranchReport {
 /// The Applications with their causes, or the state of a step that cannot see them.
 async fn applications(cx: &Context) -> Result<Vec<Judged>, State> {
     let unknown = |error: Error| State::Unknown(error.to_string());
-    let kube = cx.kube().await.map_err(unknown)?.ok_or_else(Context::needs_cluster)?;
-    let judged = tokio::time::timeout(LIMIT, judge_all(cx, &kube)).await;
+    let sides = cx.sides().await.map_err(unknown)?.ok_or_else(Context::needs_cluster)?;
+    let judged = tokio::time::timeout(LIMIT, judge_all(cx, &sides.argocd)).await;
     let mut judged = judged
         .unwrap_or_else(|_| Err(Error::failed(format!("gave up after {} s", LIMIT.as_secs()))))
         .map_err(unknown)?;
-    explain_all(&kube, &mut judged).await;
+    explain_all(&sides, &mut judged).await;
     Ok(judged)
 }
 
