@@ -1,6 +1,7 @@
 //! The command line: types only. What a flag does is written where it is used.
 
 mod apart;
+mod shared;
 mod views;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
+pub use shared::{RbacArgs, Shared, SharedArgs, token_ttl};
 pub use views::{
     DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
 };
@@ -47,6 +49,10 @@ pub enum Command {
     /// Create, look at and remove environments.
     #[command(subcommand, visible_alias = "env")]
     Dev(Box<Dev>),
+
+    /// For administrators of an Argo CD that developers' environments share.
+    #[command(subcommand)]
+    Shared(Shared),
 
     /// Check a TRE repository offline: each finding with file, line and fix.
     Lint(LintArgs),
@@ -136,6 +142,7 @@ pub enum Dev {
 const UP_EXAMPLES: &str = "Examples:
   k8tre dev up --sample                       a small TRE that comes up offline
   k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
+  k8tre dev up --argocd team                  deployed by the Argo CD of that kubeconfig context
   k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
   k8tre dev up                                again: repairs what is damaged, else changes nothing";
 
@@ -199,7 +206,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "APP", value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
     pub only: Vec<String>,
 
-    /// Where Argo CD reads your branch [default: cluster, a git server in it].
+    /// Where Argo CD reads your branch [default: cluster, a git server in it; remote for a shared Argo CD].
     #[arg(long, value_enum, value_name = "WHERE", env = "K8TRE_SOURCE", help_heading = "Branch")]
     pub source: Option<SourceKind>,
     /// The git remote for `--source remote` [default: origin].
@@ -237,6 +244,9 @@ pub struct UpArgs {
     /// Install the notifications controller too.
     #[arg(long, help_heading = "Argo CD")]
     pub with_notifications: bool,
+
+    #[command(flatten)]
+    pub shared: SharedArgs,
 
     /// What happens to secrets of the repository's list that are there already [default: merge-keys].
     #[arg(long, value_enum, value_name = "MODE", help_heading = "This run")]

@@ -26,6 +26,9 @@ use crate::providers::kind::network;
 use crate::spec::{SecretsMode, Spec};
 use crate::steps::publish;
 
+/// A shared Argo CD that is silent for so long is not asked again.
+const ANSWER: Duration = Duration::from_secs(8);
+
 /// Choices of one run, which the journal does not keep.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -41,6 +44,8 @@ pub struct Options {
     pub secrets: Option<SecretsMode>,
     /// The only Application to wait for; none means all.
     pub only: Option<String>,
+    /// Whether a token that ends soon is replaced; otherwise one that has ended is enough to say so.
+    pub renew: bool,
 }
 
 impl Default for Options {
@@ -56,6 +61,7 @@ impl Default for Options {
             no_prepare: false,
             secrets: None,
             only: None,
+            renew: false,
         }
     }
 }
@@ -71,6 +77,7 @@ pub struct Context {
     docker: OnceCell<Docker>,
     kube: Mutex<Option<Kube>>,
     shared: OnceCell<ArgoCd>,
+    silence: OnceCell<Option<String>>,
     install: OnceCell<Install>,
     overlay: OnceCell<EnvironmentOverlay>,
     prerequisites: OnceCell<Vec<Prepared>>,
@@ -94,6 +101,7 @@ impl Context {
             docker: OnceCell::new(),
             kube: Mutex::new(None),
             shared: OnceCell::new(),
+            silence: OnceCell::new(),
             install: OnceCell::new(),
             overlay: OnceCell::new(),
             prerequisites: OnceCell::new(),
@@ -155,6 +163,18 @@ impl Context {
         argocd.ok_or_else(|| Error::failed("the environment has no kubeconfig yet").hint("k8tre dev up"))
     }
 
+    /// Why Argo CD's cluster does not answer, asked once; none if it does.
+    pub async fn silence_of_argocd(&self, argocd: &ArgoCd) -> Option<String> {
+        let ask = || async {
+            match tokio::time::timeout(ANSWER, argocd.kube.ready()).await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some(format!("no answer within {} s", ANSWER.as_secs())),
+            }
+        };
+        self.silence.get_or_init(ask).await.clone()
+    }
+
     /// Both sides; `None` while there is no Argo CD.
     pub async fn sides(&self) -> Result<Option<Sides>> {
         let Some(argocd) = self.argocd().await? else { return Ok(None) };
@@ -197,6 +217,15 @@ impl Context {
                 manifest::prepare(&text, &self.spec.argocd, &self.argocd_settings().await?)
             })
             .await
+    }
+
+    /// Images that the cluster needs: Argo CD's, or, where that runs elsewhere, those that the branch names.
+    pub async fn images(&self) -> Result<Vec<String>> {
+        match self.spec.argocd.shared() {
+            None => Ok(self.install().await?.images()),
+            // Not through the overlay, which waits for the cluster's network to be there.
+            Some(_) => Ok(EnvironmentOverlay::named(&self.spec)?.images.into_iter().collect()),
+        }
     }
 
     /// What the repository needs of Argo CD. The sample needs nothing, also while it is not written yet.

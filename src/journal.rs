@@ -63,6 +63,9 @@ pub struct Facts {
     /// When the cluster's containers were stopped on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,
+    /// When the token ends that a shared Argo CD has. The token itself is nowhere but there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_expires: Option<Timestamp>,
     /// How the last `up` that changed something spent its time, in seconds.
     pub timings: Vec<Timing>,
 }

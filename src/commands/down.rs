@@ -10,7 +10,7 @@ use crate::audit::{self, Audit};
 use crate::cli::{DownArgs, UpArgs};
 use crate::commands::{App, select};
 use crate::context::{Context, Options, Record};
-use crate::engine::{Engine, Ledger};
+use crate::engine::{Engine, Ledger, StepId};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{self, Facts, Journal, Lock, Writer};
 use crate::names::EnvName;
@@ -107,7 +107,8 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let before = audit::before(&cx).await;
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
-    let failures = engine.down(&cx).await.map_err(|error| match error.kind() {
+    let walked = walk(&engine, &cx).await;
+    let failures = walked.map_err(|error| match error.kind() {
         Kind::Interrupted => error.hint(format!("go on: k8tre dev down {name}")),
         _ => error,
     })?;
@@ -129,7 +130,19 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     Ok((audit, u8::from(!gone)))
 }
 
-fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], audit: &Audit) {
+type Failures = Vec<(StepId, Error)>;
+
+/// What waits on a shared Argo CD for a cluster that does not answer it need not wait any more once that is gone.
+async fn walk(engine: &Engine<'_, Context>, cx: &Context) -> Result<Failures> {
+    let failures = engine.down(cx).await?;
+    let waited = failures.iter().any(|(id, _)| *id == steps::ROOT) && !engine.ledger.owns(steps::CLUSTER);
+    match cx.spec.argocd.shared() {
+        Some(_) if waited => engine.down(cx).await,
+        _ => Ok(failures),
+    }
+}
+
+fn say(app: &App, name: &EnvName, failures: &[(StepId, Error)], audit: &Audit) {
     let ui = &app.ui;
     for (_, error) in failures {
         ui.error(error);

@@ -18,13 +18,14 @@ use crate::names::EnvName;
 use crate::ports::kube::Type;
 use crate::report::SCHEMA;
 use crate::steps::look::{application_type, is_absent, is_asked, refresh};
-use crate::steps::{BRANCH, PUBLISH};
+use crate::steps::{BRANCH, PROJECT, PUBLISH};
 
 /// How long Argo CD may take to put the branch's AppProject in place.
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take to begin a sync.
 const SYNC_LIMIT: Duration = Duration::from_secs(20);
-const STEPS: &[StepId] = &[BRANCH, PUBLISH];
+/// The AppProject comes with the branch, or, on a shared Argo CD, by a step of its own.
+const STEPS: &[StepId] = &[BRANCH, PUBLISH, PROJECT];
 
 pub async fn hold(app: &App, args: &HoldArgs) -> Result<u8> {
     let change = Change::begin(app, select::existing_name(app, &args.name.args())?, "dev hold")?;

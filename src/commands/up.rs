@@ -20,8 +20,9 @@ use crate::preflight::{self, Severity};
 use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
+use crate::shared::{check as shared_check, place};
 use crate::spec::Spec;
-use crate::steps::{branch, cluster, secrets};
+use crate::steps::{PROJECT, REGISTRATION, ROOT, branch, cluster, secrets};
 use crate::{gitops, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
@@ -79,7 +80,28 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     let facts = Box::new(journal.facts.clone());
     let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone());
     check(app, &looking, args).await?;
+    confirm(app, &journal, args.run.yes)?;
     Ok((journal, looking))
+}
+
+/// Other people's Argo CD is written to only after somebody said so, once.
+fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
+    let Some(shared) = journal.spec.argocd.shared() else { return Ok(()) };
+    let begun = [REGISTRATION, PROJECT, ROOT].iter().any(|id| journal.steps.contains_key(*id));
+    let what = format!(
+        "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",
+        journal.spec.name, shared.context, shared.namespace, shared.server
+    );
+    if begun || yes {
+        if !begun {
+            app.ui.say(&what);
+        }
+        return Ok(());
+    }
+    match app.ui.confirm(&format!("{what} Go on?"), "--yes")? {
+        true => Ok(()),
+        false => Err(Error::interrupted()),
+    }
 }
 
 /// The spec that flags, variables, files and the journal add up to.
@@ -125,6 +147,7 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
         FileSettings::read(&app.dirs.config.join("config.toml"))?,
     ];
     let mut spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
+    place::settle(&mut spec, args.shared.argocd.as_deref(), saved.as_ref()).await?;
     source::settle(&mut spec, saved.as_ref(), checkout.as_ref()).await?;
     Ok((name, spec))
 }
@@ -168,6 +191,7 @@ pub fn options(args: &UpArgs) -> Options {
         no_prepare: run.no_prepare,
         secrets: args.secrets,
         only: None,
+        renew: true,
     }
 }
 
@@ -221,12 +245,22 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         // A kind that has to be fetched is fetched now: without it there is no need to begin.
         cluster::kind_to_create(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
-    cx.install().await?;
+    match cx.spec.argocd.shared() {
+        None => drop(cx.install().await?),
+        Some(shared) => shared_check::check(cx, shared, &protected(app, cx)?).await?,
+    }
     cx.prerequisites().await?;
     if cx.spec.argocd.anonymous {
         app.ui.warn("--anonymous: whoever reaches Argo CD's UI or API has all rights in this cluster, without login");
     }
     Ok(())
+}
+
+/// Contexts that no environment may be registered in, by the repository's settings and the user's own.
+fn protected(app: &App, cx: &Context) -> Result<Vec<String>> {
+    let mut protected = FileSettings::read(&cx.spec.repo.join(settings::FILE))?.protected_contexts;
+    protected.extend(FileSettings::read(&app.dirs.config.join("config.toml"))?.protected_contexts);
+    Ok(protected)
 }
 
 /// Says that the base has gone on, and offers what can be done about it.
@@ -344,7 +378,13 @@ async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<
     app.ui.say("");
     let lines = [
         ("see it", format!("k8tre dev status {name}")),
-        ("Argo CD's UI", format!("k8tre dev open --name {name}     (user admin, password: k8tre dev password {name})")),
+        (
+            "Argo CD's UI",
+            match cx.spec.argocd.shared() {
+                None => format!("k8tre dev open --name {name}     (user admin, password: k8tre dev password {name})"),
+                Some(shared) => format!("that of {}, project {}", shared.place(), name.project()),
+            },
+        ),
         ("kubectl", format!("export KUBECONFIG=\"$(k8tre dev kubeconfig {name})\"")),
         ("edit", format!("commit on {} in {}, then: k8tre dev up {name}", name.branch(), cx.spec.repo.display())),
         ("remove it", format!("k8tre dev down {name}")),

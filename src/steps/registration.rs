@@ -11,13 +11,10 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
 use crate::gitops::world::IN_CLUSTER;
+use crate::shared::rights::secret_name;
 use crate::steps::{ARGOCD_CONFIG, BRANCH, CLUSTER, REGISTRATION, objects};
 
 pub struct Registration;
-
-pub fn secret_name(cx: &Context) -> String {
-    format!("k8tre-cluster-{}", cx.spec.name)
-}
 
 async fn secret(cx: &Context) -> Result<Value> {
     let mut labels = json!(cx.overlay().await?.labels);
@@ -25,7 +22,7 @@ async fn secret(cx: &Context) -> Result<Value> {
     let encoded = |text: &str| BASE64_STANDARD.encode(text);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": {"name": secret_name(cx), "labels": labels},
+        "metadata": {"name": secret_name(&cx.spec.name), "labels": labels},
         "data": {
             "name": encoded(&cx.cluster_name()),
             "server": encoded(IN_CLUSTER),

@@ -6,15 +6,19 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::steps::{ARGOCD, CLUSTER, PUBLISH, REGISTRATION, ROOT, SECRETS, objects};
+use crate::shared::{marked, removal};
+use crate::steps::{ARGOCD, CLUSTER, PROJECT, PUBLISH, REGISTRATION, ROOT, SECRETS, objects};
 
 pub struct Root {
     pub after_secrets: bool,
+    /// On an Argo CD that others use too.
+    pub shared: bool,
 }
 
 async fn application(cx: &Context) -> Result<Value> {
     let overlay = cx.overlay().await?;
-    Ok(objects::owned(overlay.root_application.clone(), &cx.id))
+    let root = overlay.root_application.clone();
+    Ok(if cx.spec.argocd.shared().is_some() { marked(cx, root) } else { objects::owned(root, &cx.id) })
 }
 
 #[async_trait]
@@ -26,11 +30,13 @@ impl Step<Context> for Root {
     fn needs(&self) -> &[StepId] {
         // An Application made before the repo-server answers stays in error until somebody refreshes it.
         const NEEDS: [StepId; 4] = [PUBLISH, REGISTRATION, ARGOCD, SECRETS];
-        if self.after_secrets { &NEEDS } else { &NEEDS[..3] }
+        const SHARED: [StepId; 4] = [PUBLISH, REGISTRATION, PROJECT, SECRETS];
+        let needs = if self.shared { &SHARED } else { &NEEDS };
+        if self.after_secrets { needs } else { &needs[..3] }
     }
 
     fn inside(&self) -> Option<StepId> {
-        Some(CLUSTER)
+        (!self.shared).then_some(CLUSTER)
     }
 
     fn describe(&self) -> String {
@@ -53,6 +59,9 @@ impl Step<Context> for Root {
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
+        if self.shared {
+            return removal::remove_applications(cx).await;
+        }
         let Some(argocd) = cx.argocd().await? else { return Ok(()) };
         objects::delete_owned(&argocd.kube, &application(cx).await?, &argocd.namespace, &cx.id).await
     }
