@@ -40,13 +40,17 @@ pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authori
         return Err(Error::failed(format!("no pod of {CONTROLLER} runs in {}", shared.place()))
             .hint(format!("kubectl --context {} -n {} get pods", shared.context, shared.namespace)));
     };
+    let containers = controller["spec"]["containers"].as_array().into_iter().flatten();
+    let container = containers.clone().find(|one| one["name"] == CONTROLLER).or(containers.clone().next());
+    let container = container.unwrap_or(&Value::Null);
     let argv = ["sh", "-c", SCRIPT, "probe", authority, &shared.server];
     let (said, from) = if rights::missing(argocd, vec![rights::EXEC]).await?.is_empty() {
         let pod = controller["metadata"]["name"].as_str().unwrap_or_default();
-        let said = argocd.kube.exec(&argocd.namespace, pod, CONTROLLER, &argv, EXEC_LIMIT).await?;
+        let within = container["name"].as_str().unwrap_or(CONTROLLER);
+        let said = argocd.kube.exec(&argocd.namespace, pod, within, &argv, EXEC_LIMIT).await?;
         (said, format!("the pod {pod}"))
     } else if rights::missing(argocd, rights::POD.to_vec()).await?.is_empty() {
-        (in_own_pod(cx, argocd, controller, &argv).await?, "a pod in Argo CD's namespace".to_owned())
+        (in_own_pod(cx, argocd, &container["image"], &argv).await?, "a pod in Argo CD's namespace".to_owned())
     } else {
         return Ok(Probe::NotAllowed);
     };
@@ -57,9 +61,7 @@ pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authori
 }
 
 /// A pod of Argo CD's own image, which is removed again.
-async fn in_own_pod(cx: &Context, argocd: &ArgoCd, controller: &Value, argv: &[&str]) -> Result<String> {
-    let containers = controller["spec"]["containers"].as_array();
-    let image = containers.and_then(|all| all.iter().find(|one| one["name"] == CONTROLLER)).map(|one| &one["image"]);
+async fn in_own_pod(cx: &Context, argocd: &ArgoCd, image: &Value, argv: &[&str]) -> Result<String> {
     let name = format!("k8tre-probe-{}", cx.id);
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -33,5 +33,6 @@ mod kind_binary;
 mod kind_prepared;
 mod preflight;
 mod sample;
+mod shared;
 mod sync;
 mod use_app;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures::future::join;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, AttachParams};
 use tokio::io::AsyncReadExt;
@@ -30,8 +29,9 @@ impl Kube {
             let mut process = pods.exec(pod, argv.iter().copied(), &params).await.map_err(|e| self.explain(e))?;
             let stdout = process.stdout().ok_or_else(|| Error::failed("the cluster opened no stream"))?;
             let mut bytes = Vec::new();
-            let (read, _) = join(stdout.take(ANSWER).read_to_end(&mut bytes), process.join()).await;
-            read?;
+            // The stream ends once the status has been taken; a connection that breaks ends with the limit.
+            let _status = process.take_status();
+            stdout.take(ANSWER).read_to_end(&mut bytes).await?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         let ended = tokio::time::timeout(limit, run).await;
