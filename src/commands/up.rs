@@ -247,7 +247,10 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
     }
     match cx.spec.argocd.shared() {
         None => drop(cx.install().await?),
-        Some(shared) => shared_check::check(cx, shared, &protected(app, cx)?).await?,
+        Some(shared) => {
+            let warning = shared_check::check(cx, shared, &protected(app, cx)?).await?;
+            warning.iter().for_each(|warning| app.ui.warn(warning));
+        }
     }
     cx.prerequisites().await?;
     if cx.spec.argocd.anonymous {

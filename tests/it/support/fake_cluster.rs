@@ -252,8 +252,9 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
         return (200, resources);
     }
     if request.method == "POST" {
-        let accounts = cluster.store.of_plural("serviceaccounts").filter_map(|one| one["metadata"]["name"].as_str());
-        let accounts: Vec<String> = accounts.map(str::to_owned).collect();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let accounts = cluster.store.of_plural("serviceaccounts").map(|one| &one["metadata"]);
+        let accounts = accounts.map(|metadata| (text(&metadata["name"]), text(&metadata["uid"]))).collect();
         let answer = cluster.access.post(path, request, &accounts);
         return answer.unwrap_or_else(|| status(501, "the fake makes nothing of this kind"));
     }
