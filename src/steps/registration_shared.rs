@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
@@ -24,6 +24,9 @@ use crate::steps::{BRANCH, IDENTITY, REGISTRATION, objects};
 /// From when to when the token is valid that is in the Secret.
 const ISSUED: &str = "k8tre.dev/token-issued";
 const EXPIRES: &str = "k8tre.dev/token-expires";
+
+/// Argo CD has noticed by then that the Secret is another one.
+const NOTICED: SignedDuration = SignedDuration::from_secs(2);
 
 pub struct SharedRegistration {
     pub shared: SharedArgoCd,
@@ -163,7 +166,12 @@ impl Step<Context> for SharedRegistration {
         secret["metadata"]["annotations"][ISSUED] = json!(issued.to_string());
         secret["metadata"]["annotations"][EXPIRES] = json!(expires.to_string());
         argocd.apply(&secret).await?;
-        cx.note(|facts| facts.token_expires = Some(expires))
+        cx.note(|facts| {
+            facts.token_expires = Some(expires);
+            if there.is_some() && !same {
+                facts.registered_at = Some(Timestamp::now() + NOTICED);
+            }
+        })
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {

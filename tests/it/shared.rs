@@ -241,7 +241,10 @@ async fn what_others_change_is_named_and_mended_and_what_is_theirs_stays() {
     assert_eq!(desk.clusters.tokens(ALICE).len(), 1);
     desk.run(&["dev", "up", "alice", "--argocd", "team/other"]).await.code(2).says("cannot move to another one");
     desk.run(&["dev", "hold", "portal", "--name", "alice"]).await.code(0);
-    assert!(desk.clusters.object(HUB, "appprojects", "dev-alice").unwrap()["spec"]["syncWindows"].is_array());
+    let windows = || desk.clusters.object(HUB, "appprojects", "dev-alice").unwrap()["spec"]["syncWindows"].clone();
+    assert_eq!(windows().as_array().unwrap().len(), 1);
+    desk.run(&["dev", "release", "portal", "--name", "alice"]).await.code(0);
+    assert_eq!(windows(), json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
