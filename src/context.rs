@@ -81,6 +81,7 @@ pub struct Context {
     install: OnceCell<Install>,
     overlay: OnceCell<EnvironmentOverlay>,
     prerequisites: OnceCell<Vec<Prepared>>,
+    outlined: OnceCell<Vec<Prepared>>,
 }
 
 /// The journal, to be written by `up` and `down`, or only read by `status` and `plan`.
@@ -105,6 +106,7 @@ impl Context {
             install: OnceCell::new(),
             overlay: OnceCell::new(),
             prerequisites: OnceCell::new(),
+            outlined: OnceCell::new(),
         }
     }
 
@@ -259,6 +261,17 @@ impl Context {
     pub async fn prerequisites(&self) -> Result<&[Prepared]> {
         let prepare = || async { prerequisites::prepare(&self.spec.prerequisites, &self.fetcher()).await };
         self.prerequisites.get_or_try_init(prepare).await.map(Vec::as_slice)
+    }
+
+    /// The same for a look at them: which objects, without what is in them.
+    pub async fn outlined_prerequisites(&self) -> Result<&[Prepared]> {
+        let look = || async {
+            match prerequisites::recorded(&self.spec.prerequisites, self.facts().prerequisites)? {
+                Some(recorded) => Ok(recorded),
+                None => Ok(self.prerequisites().await?.to_vec()),
+            }
+        };
+        self.outlined.get_or_try_init(look).await.map(Vec::as_slice)
     }
 
     /// For what comes from the network, as this run may fetch it.

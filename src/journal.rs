@@ -18,6 +18,7 @@ use crate::engine::{Ledger, StepId};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 use crate::ports::dirs::{Dirs, create_private_dir, write_private};
+use crate::prerequisites::Outline;
 use crate::providers::kind::NetworkOwnership;
 use crate::spec::Spec;
 
@@ -60,6 +61,9 @@ pub struct Facts {
     pub address_range: Option<String>,
     /// The Docker network of the cluster, and whether a k8tre made it.
     pub network: Option<NetworkOwnership>,
+    /// What the cluster was given before Argo CD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prerequisites: Option<Outline>,
     /// When the cluster's containers were stopped on purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_at: Option<Timestamp>,

@@ -2,10 +2,13 @@
 //!
 //! Everything is had before anything is made: fetched (pinned by checksum) or read, charts rendered by helm.
 
+mod outline;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -15,12 +18,13 @@ use crate::ports::fetch::{Checksum, Fetcher, Wanted};
 use crate::ports::process::Program;
 use crate::spec::Prerequisite;
 use crate::text::hex;
+pub use outline::{Outline, outline, recorded};
 
 const SIZE_LIMIT: u64 = 64 << 20;
 const HELM_LIMIT: Duration = Duration::from_secs(60);
 
 /// A prerequisite, ready to be applied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prepared {
     pub name: String,
     /// In the order in which they have to be applied: types, namespaces, the rest.
@@ -30,27 +34,29 @@ pub struct Prepared {
     /// Of objects that name none.
     pub namespace: String,
     pub digest: String,
+    /// Images of its pods.
+    pub images: Vec<String>,
 }
 
 impl Prepared {
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         self.types.iter().chain(&self.namespaces).chain(&self.rest)
     }
+}
 
-    /// Images of its pods.
-    pub fn images(&self) -> Vec<String> {
-        let mut images = Vec::new();
-        for object in &self.rest {
-            let pod = ["/spec/template/spec", "/spec", "/spec/jobTemplate/spec/template/spec"];
-            let pods = pod.iter().filter_map(|pointer| object.pointer(pointer));
-            let lists = pods.flat_map(|pod| [&pod["containers"], &pod["initContainers"]]);
-            let containers = lists.filter_map(Value::as_array).flatten();
-            images.extend(containers.filter_map(|container| container["image"].as_str()).map(str::to_owned));
-        }
-        images.sort();
-        images.dedup();
-        images
+/// Images of the pods that some objects make.
+fn images(objects: &[Value]) -> Vec<String> {
+    let mut images = Vec::new();
+    for object in objects {
+        let pod = ["/spec/template/spec", "/spec", "/spec/jobTemplate/spec/template/spec"];
+        let pods = pod.iter().filter_map(|pointer| object.pointer(pointer));
+        let lists = pods.flat_map(|pod| [&pod["containers"], &pod["initContainers"]]);
+        let containers = lists.filter_map(Value::as_array).flatten();
+        images.extend(containers.filter_map(|container| container["image"].as_str()).map(str::to_owned));
     }
+    images.sort();
+    images.dedup();
+    images
 }
 
 /// All of them, in order.
@@ -80,6 +86,7 @@ async fn one(prerequisite: &Prerequisite, fetcher: &Fetcher) -> Result<Prepared>
         rest: Vec::new(),
         digest: hex(&Sha256::digest(&text)),
         namespace: namespace.clone().unwrap_or_else(|| "default".into()),
+        images: Vec::new(),
     };
     let shown = prerequisite.manifest.as_ref().or(prerequisite.chart.as_ref()).map_or("", String::as_str);
     for document in yaml::documents(shown, &text)? {
@@ -107,6 +114,7 @@ async fn one(prerequisite: &Prerequisite, fetcher: &Fetcher) -> Result<Prepared>
     if prepared.objects().next().is_none() {
         return Err(Error::usage(format!("{shown} holds no Kubernetes object")));
     }
+    prepared.images = images(&prepared.rest);
     Ok(prepared)
 }
 
@@ -229,7 +237,7 @@ mod tests {
         let prepared = prepare(std::slice::from_ref(&wanted), &fetcher).await.unwrap().remove(0);
         let kinds: Vec<&str> = prepared.objects().filter_map(|object| object["kind"].as_str()).collect();
         assert_eq!(kinds, ["CustomResourceDefinition", "Namespace", "Deployment"]);
-        assert_eq!(prepared.images(), ["example.org/i:1"]);
+        assert_eq!(prepared.images, ["example.org/i:1"]);
 
         let pinned = Prerequisite { sha256: Some("0".repeat(64)), ..wanted };
         let error = prepare(&[pinned], &fetcher).await.unwrap_err();

@@ -1,13 +1,18 @@
 //! What leaves this machine in a report, without the secrets in it: by structure where there is one,
 //! by names and shapes in text, and by the very values where they are known.
 
+mod address;
+mod words;
+
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::causes::hide;
+pub use address::{redacted, without_user};
+pub use words::hide;
+use words::{Where, assigned, is_secret_name};
 
 const HIDDEN: &str = "***";
 /// Shorter values are words that occur everywhere.
@@ -52,7 +57,7 @@ impl Redactor {
         let text = KEY.replace_all(headless(&text), "*** private key ***");
         let text = HEADER.replace_all(&text, "${1}***");
         let text = SHAPED.replace_all(&text, HIDDEN);
-        hide(&assigned(&text))
+        hide(&assigned(&text, Where::Anywhere))
     }
 
     fn known(&self, text: &str) -> String {
@@ -146,116 +151,9 @@ fn headless(text: &str) -> &str {
     }
 }
 
-/// The text without the values that follow a secret's name, as in `NAME=value`, `"name": "value"` and
-/// `--name value`. Only such values are stepped over: any other may hold a name itself.
-fn assigned(text: &str) -> String {
-    static NAME: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"(?i)([a-z0-9_.-]{2,80})(?:\\?["']?(?:\s*=\s*|:[ \t]*))|(--[a-z0-9_-]{2,80})[ \t]+"#)
-            .expect("a constant")
-    });
-    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"^(?:"(?:[^"\\]|\\.)*"|'[^']*'|\\"(?:[^"\\])*\\"|[^\s,;&}"']+)"#).expect("a constant")
-    });
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(found) = NAME.captures(rest) {
-        let (whole, name) = (found.get(0), found.get(1).or_else(|| found.get(2)));
-        let (Some(whole), Some(name)) = (whole, name) else { break };
-        out.push_str(&rest[..whole.end()]);
-        rest = &rest[whole.end()..];
-        if is_secret_name(name.as_str())
-            && let Some(value) = VALUE.find(rest)
-        {
-            out.push_str(HIDDEN);
-            rest = &rest[value.end()..];
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Whether a value under this name is a secret, rather than the name of one, or a number about one.
-pub fn is_secret_name(name: &str) -> bool {
-    const SECRET: [&str; 16] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "pwd",
-        "secret",
-        "token",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "credential",
-        "keydata",
-        "authorization",
-        "cookie",
-        "htpasswd",
-        "dockerconfigjson",
-        "signingkey",
-    ];
-    // What comes after the word says that it is not the thing itself.
-    const ABOUT: [&str; 21] = [
-        "name",
-        "names",
-        "ref",
-        "path",
-        "file",
-        "dir",
-        "seconds",
-        "namespace",
-        "type",
-        "count",
-        "class",
-        "store",
-        "stores",
-        "key",
-        "keys",
-        "id",
-        "mtime",
-        "expiration",
-        "enabled",
-        "secrets",
-        "mount",
-    ];
-    let plain: String = name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
-    let about = |plain: &str| ABOUT.iter().any(|end| plain.ends_with(end));
-    let keyed = ["apikey", "accesskey", "privatekey", "signingkey", "secretkey"].iter().any(|end| plain.ends_with(end));
-    SECRET.iter().any(|word| plain.contains(word)) && (keyed || !about(&plain))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_secrets_are_no_secrets() {
-        for name in [
-            "password",
-            "DB_PASSWORD",
-            "client-secret",
-            "GITHUB_TOKEN",
-            "apiKey",
-            "AWS_SECRET_ACCESS_KEY",
-            "client-key-data",
-            "SECRET_KEY",
-        ] {
-            assert!(is_secret_name(name), "{name}");
-        }
-        for name in [
-            "secretName",
-            "tokenExpirationSeconds",
-            "TOKEN_FILE",
-            "secretKeyRef",
-            "imagePullSecrets",
-            "name",
-            "key",
-            "secret-store",
-            "admin.passwordMtime",
-        ] {
-            assert!(!is_secret_name(name), "{name}");
-        }
-    }
 
     #[test]
     fn texts_lose_their_secrets_and_keep_the_rest() {

@@ -1,9 +1,11 @@
 //! What an Application's status says, judged without goodwill.
 //!
 //! Argo CD shows Healthy for an Application that has not looked at the newest commit yet, and for
-//! one that deployed nothing. Neither is healthy here.
+//! one that deployed nothing. Neither is healthy here. Right after a sync it shows the health of before.
 
-use jiff::Timestamp;
+use std::cmp::Ordering;
+
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -48,7 +50,10 @@ fn is_error(condition: &Value) -> bool {
     condition["type"].as_str().is_some_and(|kind| kind.ends_with("Error"))
 }
 
-pub fn judge(application: &Value, expected: &Expected) -> Verdict {
+/// Argo CD compares right after a sync: whatever it has not seen by then is what differs for longer.
+const COMPARED: SignedDuration = SignedDuration::from_secs(5);
+
+pub fn judge(application: &Value, expected: &Expected, now: Timestamp) -> Verdict {
     let status = &application["status"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let waiting = |reason: String| Verdict::Waiting(reason);
@@ -70,14 +75,15 @@ pub fn judge(application: &Value, expected: &Expected) -> Verdict {
         return waiting(format!("Argo CD has seen {seen}, not yet {}", wanted.get(..8).unwrap_or(wanted)));
     }
     if let Some(since) = expected.since
-        && status["reconciledAt"]
-            .as_str()
-            .and_then(|at| at.parse::<Timestamp>().ok())
-            .is_none_or(|at| at.as_second() < since.as_second())
+        && time(&status["reconciledAt"]).is_none_or(|at| at.as_second() < since.as_second())
     {
         return waiting("Argo CD has not looked at it since the last push".into());
     }
     let operation = &status["operationState"];
+    // Asked for, and not taken up yet: what is shown is the sync before.
+    if operation["phase"] == "Succeeded" && application["operation"].is_object() {
+        return waiting("a sync begins".into());
+    }
     match operation["phase"].as_str() {
         Some("Succeeded") => {}
         Some("Failed" | "Error") => return Verdict::Failing(format!("sync failed: {}", text(&operation["message"]))),
@@ -96,6 +102,9 @@ pub fn judge(application: &Value, expected: &Expected) -> Verdict {
         None if sync == "Synced" => {}
         None => return waiting("it has not been synced yet".into()),
     }
+    if sync != "Synced" && is_of_before_the_sync(status, now) {
+        return waiting("it is compared again after its sync".into());
+    }
     if deploys_nothing(status) {
         return Verdict::Failing(DEPLOYED_NOTHING.into());
     }
@@ -110,6 +119,25 @@ pub fn judge(application: &Value, expected: &Expected) -> Verdict {
         _ if expected.synced => Verdict::Failing(format!("{sync}: {}", out_of_sync(status))),
         _ => Verdict::Warning(format!("{sync}: {}", out_of_sync(status))),
     }
+}
+
+/// Whether the comparison, and the health with it, are older than the last sync. A comparison in the same second
+/// can be either, until the one after the sync has to be there.
+fn is_of_before_the_sync(status: &Value, now: Timestamp) -> bool {
+    match compared_after_sync(status) {
+        Some(Ordering::Less) => true,
+        Some(Ordering::Equal) => time(&status["operationState"]["finishedAt"]).is_some_and(|at| now < at + COMPARED),
+        Some(Ordering::Greater) | None => false,
+    }
+}
+
+/// When an Application was compared, seen from the end of its last sync; both times are whole seconds.
+pub fn compared_after_sync(status: &Value) -> Option<Ordering> {
+    Some(time(&status["reconciledAt"])?.cmp(&time(&status["operationState"]["finishedAt"])?))
+}
+
+fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
 }
 
 const DEPLOYED_NOTHING: &str = "it deployed nothing: its path renders no objects";
@@ -166,16 +194,20 @@ mod tests {
         Expected { revision: Some(COMMIT.into()), since: "2026-01-01T00:00:30Z".parse().ok(), synced: false }
     }
 
+    fn now() -> Timestamp {
+        "2026-01-01T00:02:00Z".parse().unwrap()
+    }
+
     fn with(pointer: &str, value: Value) -> Verdict {
         let mut application = healthy();
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         application.pointer_mut(parent).unwrap()[key] = value;
-        judge(&application, &expected())
+        judge(&application, &expected(), now())
     }
 
     #[test]
     fn all_that_is_asked_for_is_healthy() {
-        assert_eq!(judge(&healthy(), &expected()), Verdict::Healthy);
+        assert_eq!(judge(&healthy(), &expected(), now()), Verdict::Healthy);
     }
 
     #[test]
@@ -196,7 +228,7 @@ mod tests {
         let mut application = healthy();
         application["status"]["resources"] = json!([]);
         application["status"]["operationState"] = Value::Null;
-        assert!(matches!(judge(&application, &expected()), Verdict::Failing(_)), "no sync will ever start");
+        assert!(matches!(judge(&application, &expected(), now()), Verdict::Failing(_)), "no sync will ever start");
     }
 
     #[test]
@@ -205,7 +237,7 @@ mod tests {
         let mut fresh = healthy();
         fresh["status"]["operationState"] = Value::Null;
         fresh["status"]["sync"]["status"] = json!("OutOfSync");
-        assert!(matches!(judge(&fresh, &expected()), Verdict::Waiting(_)));
+        assert!(matches!(judge(&fresh, &expected(), now()), Verdict::Waiting(_)));
     }
 
     #[test]
@@ -226,8 +258,33 @@ mod tests {
         let mut application = healthy();
         application["status"]["sync"]["status"] = json!("OutOfSync");
         application["status"]["resources"][0]["status"] = json!("OutOfSync");
-        assert_eq!(judge(&application, &expected()), Verdict::Warning("OutOfSync: ConfigMap a".into()));
+        assert_eq!(judge(&application, &expected(), now()), Verdict::Warning("OutOfSync: ConfigMap a".into()));
         let strict = Expected { synced: true, ..expected() };
-        assert_eq!(judge(&application, &strict), Verdict::Failing("OutOfSync: ConfigMap a".into()));
+        assert_eq!(judge(&application, &strict, now()), Verdict::Failing("OutOfSync: ConfigMap a".into()));
+    }
+
+    #[test]
+    fn right_after_a_sync_the_comparison_of_before_it_is_not_believed() {
+        let judged = |reconciled: &str, finished: &str| {
+            let mut application = healthy();
+            application["status"]["sync"]["status"] = json!("OutOfSync");
+            application["status"]["resources"][0]["status"] = json!("OutOfSync");
+            application["status"]["reconciledAt"] = json!(reconciled);
+            application["status"]["operationState"]["finishedAt"] = json!(finished);
+            judge(&application, &expected(), now())
+        };
+        let warning = Verdict::Warning("OutOfSync: ConfigMap a".into());
+        let waiting = Verdict::Waiting("it is compared again after its sync".into());
+        assert_eq!(judged("2026-01-01T00:01:50Z", "2026-01-01T00:01:58Z"), waiting, "compared before");
+        assert_eq!(judged("2026-01-01T00:01:58Z", "2026-01-01T00:01:58Z"), waiting, "perhaps before");
+        assert_eq!(judged("2026-01-01T00:01:55Z", "2026-01-01T00:01:55Z"), warning, "by now it was compared");
+        assert_eq!(judged("2026-01-01T00:01:59Z", "2026-01-01T00:01:58Z"), warning, "compared since");
+    }
+
+    #[test]
+    fn a_sync_that_was_asked_for_is_waited_for() {
+        let mut application = healthy();
+        application["operation"] = json!({"sync": {"revision": COMMIT}});
+        assert_eq!(judge(&application, &expected(), now()), Verdict::Waiting("a sync begins".into()));
     }
 }

@@ -19,7 +19,7 @@ pub fn judge_held(application: &Value, expected: &Expected, hold: &Hold, now: Ti
     if waits {
         seen["status"]["operationState"] = json!({"phase": "Succeeded"});
     }
-    match judge(&seen, &Expected { synced: false, ..expected.clone() }) {
+    match judge(&seen, &Expected { synced: false, ..expected.clone() }, now) {
         Verdict::Healthy => held(""),
         Verdict::Warning(reason) => held(&reason),
         // What was never synced has nothing that could be healthy.

@@ -38,7 +38,6 @@ pub use gather::{causes, gather};
 pub use pods::pods_of;
 use view::View;
 pub use view::in_trouble;
-pub use words::hide;
 
 /// Causes that are recognised together, with the codes that they can have.
 struct Family {

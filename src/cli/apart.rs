@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{NameFlag, duration};
+use super::NameFlag;
+use super::values::duration;
 
 pub(super) const USE_EXAMPLES: &str = "Examples:
   k8tre dev use portal --branch feature-x      its folder as that branch has it now

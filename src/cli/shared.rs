@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{duration, environment_name};
+use super::values::{duration, environment_name};
 use crate::names::EnvName;
 
 /// Kubernetes gives no token for less.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{NameArgs, duration, environment_name};
+use super::NameArgs;
+use super::values::{duration, environment_name};
 use crate::names::EnvName;
 
 /// The environment as a flag alone, where the command line's words name something else.
@@ -77,6 +78,9 @@ pub struct LogsArgs {
     /// Print what there is, in order of time, and end.
     #[arg(long)]
     pub no_follow: bool,
+    /// Of each container the last run that ended: what it said before it crashed. Follows nothing.
+    #[arg(long)]
+    pub previous: bool,
     /// Only containers of this name.
     #[arg(long, value_name = "NAME")]
     pub container: Option<String>,

@@ -13,8 +13,8 @@ use crate::journal::{self, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::Checkout;
 use crate::spec::Spec;
-use crate::steps::branch;
 use crate::steps::look::{application_type, ignore_absent, refresh};
+use crate::steps::{BRANCH, branch};
 use futures::{StreamExt, stream};
 
 /// Requests under way at once.
@@ -54,6 +54,18 @@ impl Change<'_> {
         change(&mut journal.spec);
         windows::forget_ended(&mut journal.spec.holds, jiff::Timestamp::now());
         if journal == self.writer.snapshot() { Ok(()) } else { self.writer.update(|saved| *saved = journal) }
+    }
+
+    /// Has the holds that have ended go from the spec and from the branch. A branch that cannot be moved now, as
+    /// one that is being rebased, keeps them until the next command.
+    pub async fn drop_ended_holds(&self, timeout: Duration) -> Result<()> {
+        let now = jiff::Timestamp::now();
+        let ended = self.spec().holds.values().any(|hold| hold.is_over(now));
+        if !ended || self.check_branch(&self.context(timeout)).await.is_err() {
+            return Ok(());
+        }
+        self.record(|_| {})?;
+        self.walk(&self.context(timeout), &[BRANCH]).await.map(drop)
     }
 
     /// The environment as it is recorded now.

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::SecretsArgs;
 use crate::commands::{App, select};
 use crate::error::{Error, Result, ResultExt};
-use crate::ports::kube::Kube;
+use crate::ports::kube::{Kube, secret_value};
 use crate::report::{SCHEMA, table};
 use crate::steps::secrets::made;
 
@@ -93,7 +92,7 @@ fn row(secret: &Value, with_values: bool) -> Row {
         .into_iter()
         .flatten()
         .map(|(key, value)| {
-            let bytes = BASE64_STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
+            let bytes = secret_value(value).unwrap_or_default();
             (key.clone(), String::from_utf8_lossy(&bytes).into_owned())
         })
         .collect();

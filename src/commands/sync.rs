@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use crate::cli::{self, SyncArgs};
 use crate::commands::change::Change;
 use crate::commands::{App, select};
-use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::journal::Lock;
 use crate::names::EnvName;
@@ -91,7 +90,7 @@ struct Session<'a> {
     kube: Option<Kube>,
 }
 
-impl<'a> Session<'a> {
+impl Session<'_> {
     /// Brings the work tree to the cluster. The wait for it ends early when `superseded` does.
     async fn sync(&mut self, superseded: impl Future<Output = Result<()>>) -> Result<Report> {
         let began = Instant::now();
@@ -135,7 +134,12 @@ impl<'a> Session<'a> {
     /// Gives the git server the work tree and has Argo CD look; none if it has that already.
     async fn publish(&mut self) -> Result<Option<(Wait, Report)>> {
         // Held only while something is written: the wait after it needs no lock.
-        let (_lock, cx) = self.open()?;
+        let locked = Change::begin(self.app, self.name.clone(), "dev sync")?;
+        locked.drop_ended_holds(self.args.timeout).await?;
+        let cx = locked.context(self.args.timeout);
+        if let Some(kube) = &self.kube {
+            cx.lend_kube(kube.clone());
+        }
         let Some(change) = change(&cx, &mut self.memory, self.limit, self.args.reset).await? else { return Ok(None) };
         let mut report = Report::new(&self.name);
         report.describe(&change);
@@ -147,16 +151,6 @@ impl<'a> Session<'a> {
         self.kube = cx.kube().await?;
         self.memory.keep(&Checkout::open(&cx.spec.repo)?, change)?;
         Ok(Some((wait, report)))
-    }
-
-    /// The environment as it is recorded now, locked.
-    fn open(&self) -> Result<(Change<'a>, Context)> {
-        let locked = Change::begin(self.app, self.name.clone(), "dev sync")?;
-        let cx = locked.context(self.args.timeout);
-        if let Some(kube) = &self.kube {
-            cx.lend_kube(kube.clone());
-        }
-        Ok((locked, cx))
     }
 
     /// Syncs now and after each change, until Ctrl-C. A sync that fails is told and does not end it.

@@ -286,17 +286,23 @@ impl Target {
         Target { group: None, version: None, kind, name, namespace: None, labels: Vec::new() }
     }
 
+    /// Asked once for each pair of a patch and an object: the name, which tells most of them apart, comes first.
     fn matches(&self, object: &Value) -> bool {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = text("/apiVersion").split_once('/').unwrap_or(("", text("/apiVersion")));
-        let fits =
-            |wanted: &Option<Wanted>, pointer: &str| wanted.as_ref().is_none_or(|wanted| wanted.is(text(pointer)));
-        let label = |key: &str| object.pointer("/metadata/labels").and_then(|labels| labels.get(key)?.as_str());
+        let metadata = &object["metadata"];
+        fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+            value[field].as_str().unwrap_or_default()
+        }
+        let fits = |wanted: &Option<Wanted>, value: &Value, field: &str| {
+            wanted.as_ref().is_none_or(|wanted| wanted.is(text(value, field)))
+        };
+        if !fits(&self.name, metadata, "name") || !fits(&self.kind, object, "kind") {
+            return false;
+        }
+        let api_version = text(object, "apiVersion");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.group.as_ref().is_none_or(|wanted| wanted == group)
             && self.version.as_ref().is_none_or(|wanted| wanted == version)
-            && fits(&self.kind, "/kind")
-            && fits(&self.name, "/metadata/name")
-            && fits(&self.namespace, "/metadata/namespace")
-            && self.labels.iter().all(|(key, value)| label(key) == Some(value))
+            && fits(&self.namespace, metadata, "namespace")
+            && self.labels.iter().all(|(key, value)| metadata["labels"][key].as_str() == Some(value))
     }
 }

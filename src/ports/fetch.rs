@@ -17,6 +17,7 @@ use ureq::{Agent, Proxy};
 use crate::error::{Error, Result, ResultExt};
 use crate::ports::dirs;
 use crate::ports::machine::proxy_variables;
+use crate::redact::without_user;
 use crate::text::hex;
 
 const CHECKSUM_LIMIT: u64 = 64 << 10;
@@ -200,7 +201,7 @@ impl Fetcher {
     fn explained(&self, error: ureq::Error) -> Error {
         let error = Error::from(error);
         match proxy_of(&self.proxies) {
-            Some((name, value)) => error.hint(format!("{name} is {}: is that proxy alive?", without_password(value))),
+            Some((name, value)) => error.hint(format!("{name} is {}: is that proxy alive?", without_user(value))),
             None => error.hint("behind a proxy: export HTTPS_PROXY=http://proxy:port"),
         }
     }
@@ -247,15 +248,6 @@ fn proxy(variables: &BTreeMap<&'static str, String>) -> Option<Proxy> {
         }
     }
     builder.build().ok()
-}
-
-/// An address as it may be shown: without the password in it.
-pub fn without_password(url: &str) -> String {
-    match (url.find("://"), url.rfind('@')) {
-        (Some(scheme), Some(at)) if at > scheme => format!("{}://***{}", &url[..scheme], &url[at..]),
-        (None, Some(at)) => format!("***{}", &url[at..]),
-        _ => url.to_owned(),
-    }
 }
 
 fn authorities(path: &Path) -> Result<Vec<Certificate<'static>>> {

@@ -7,6 +7,7 @@ mod exec;
 use std::path::Path;
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use futures::io::AsyncBufRead;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{
@@ -325,6 +326,11 @@ async fn configured(kubeconfig: &Path, context: Option<&str>) -> Result<Config> 
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().find(|condition| condition["type"] == kind && condition["status"] == "True")
+}
+
+/// A value of a Secret, decoded; none if it is no value of a Secret.
+pub fn secret_value(value: &Value) -> Option<Vec<u8>> {
+    BASE64_STANDARD.decode(value.as_str()?).ok()
 }
 
 pub fn name_of(object: &Value) -> Result<&str> {

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use super::{Check, Context, Finding};
 use crate::error::Result;
-use crate::ports::fetch::without_password;
+use crate::redact::without_user;
 
 const ANSWER: Duration = Duration::from_secs(3);
 
@@ -23,7 +23,7 @@ impl Check for Proxies {
         let mut findings = Vec::new();
         let set: Vec<_> = cx.proxies.iter().filter(|(name, _)| **name != "NO_PROXY").collect();
         for (name, value) in &set {
-            let shown = without_password(value);
+            let shown = without_user(value);
             let Some((host, port)) = host_and_port(value) else {
                 findings.push(
                     Finding::warning("proxy", format!("{name} is no address of a proxy: {shown}"))

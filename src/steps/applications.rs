@@ -80,7 +80,7 @@ pub async fn judge_all(cx: &Context, argocd: &ArgoCd) -> Result<Vec<Judged>> {
                     let expected = cx.expected(&name, seen);
                     match cx.spec.holds.get(&name).filter(|hold| !hold.is_over(now)) {
                         Some(hold) => judge_held(application, &expected, hold, now),
-                        None => judge(application, &expected),
+                        None => judge(application, &expected, now),
                     }
                 }
                 None => Verdict::Waiting("Argo CD has not made it yet".into()),

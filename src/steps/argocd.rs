@@ -12,7 +12,7 @@ use crate::argocd::manifest::Install;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
-use crate::ports::kube::{Kube, Type, condition, name_of};
+use crate::ports::kube::{Kube, Type, condition, name_of, secret_value};
 use crate::steps::{ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, IMAGES, PREREQUISITES, ROOT, objects};
 
 /// On the namespace: digest of what was applied as a whole.
@@ -239,9 +239,8 @@ fn essentials(workload: &Value) -> Value {
 /// The first password of Argo CD's `admin`, which Argo CD makes when its API server first starts.
 pub async fn admin_password(kube: &Kube) -> Result<String> {
     let secret = kube.get(&Type::new("v1", "Secret"), NAMESPACE, "argocd-initial-admin-secret").await?;
-    let encoded = secret.as_ref().and_then(|secret| secret["data"]["password"].as_str());
-    let bytes = encoded.and_then(|text| BASE64_STANDARD.decode(text).ok());
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
+    let password = secret.as_ref().and_then(|secret| secret_value(&secret["data"]["password"]));
+    password.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
         Error::not_found(
             "Argo CD's first password is not there: its API server has not started yet, or the password was changed",
         )

@@ -11,7 +11,6 @@ use crate::engine::{State, Step, StepId};
 use crate::error::Result;
 use crate::ports::docker::{ContainerState, full_reference};
 use crate::ports::kube::Type;
-use crate::prerequisites::Prepared;
 use crate::providers::kind::nodes_of;
 use crate::steps::{CLUSTER, IMAGES};
 
@@ -23,7 +22,7 @@ pub struct Images;
 async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
     let docker = cx.docker().await?;
     let mut here = Vec::new();
-    let prerequisites = cx.prerequisites().await?.iter().flat_map(Prepared::images);
+    let prerequisites = cx.outlined_prerequisites().await?.iter().flat_map(|one| one.images.clone());
     for image in cx.images().await?.into_iter().chain(prerequisites) {
         if docker.image_present(&image).await? {
             here.push(image);

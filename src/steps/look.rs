@@ -23,6 +23,12 @@ pub async fn refresh(argocd: &ArgoCd, application: &str) -> Result<()> {
     argocd.merge(&application_type(), application, &patch).await
 }
 
+/// The same, and has it synced at once.
+pub async fn begin(argocd: &ArgoCd, application: &str, operation: &Value) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {REFRESH: "normal"}}, "operation": operation});
+    argocd.merge(&application_type(), application, &patch).await
+}
+
 /// Whether Argo CD has yet to answer: it takes the annotation away with the look that it asked for.
 pub fn is_asked(application: &Value) -> bool {
     application["metadata"]["annotations"][REFRESH].is_string()

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::kube::{Kube, Type, condition, name_of};
-use crate::prerequisites::Prepared;
+use crate::prerequisites::{Prepared, outline};
 use crate::steps::{CLUSTER, IMAGES, PREREQUISITES, objects};
 
 /// On every object: digest of the manifest that it came from.
@@ -44,7 +44,7 @@ impl Step<Context> for Prerequisites {
 
     async fn observe(&self, cx: &Context) -> Result<State> {
         let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        for prepared in cx.prerequisites().await? {
+        for prepared in cx.outlined_prerequisites().await? {
             if let Some(wrong) = wrong(&kube, prepared, &cx.id).await? {
                 return Ok(State::Drifted(format!("{}: {wrong}", prepared.name)));
             }
@@ -54,7 +54,10 @@ impl Step<Context> for Prerequisites {
 
     async fn apply(&self, cx: &Context) -> Result<()> {
         let kube = cx.require_kube().await?;
-        for prepared in cx.prerequisites().await? {
+        let all = cx.prerequisites().await?;
+        let outline = outline(&cx.spec.prerequisites, all)?;
+        cx.note(|facts| facts.prerequisites = outline)?;
+        for prepared in all {
             if wrong(&kube, prepared, &cx.id).await?.is_none() {
                 continue;
             }
@@ -74,7 +77,7 @@ impl Step<Context> for Prerequisites {
 
     async fn undo(&self, cx: &Context) -> Result<()> {
         let Some(kube) = cx.kube().await? else { return Ok(()) };
-        for prepared in cx.prerequisites().await?.iter().rev() {
+        for prepared in cx.outlined_prerequisites().await?.iter().rev() {
             for object in prepared.rest.iter().chain(&prepared.namespaces).chain(&prepared.types) {
                 let Some(of) = kube.discover(object).await? else { continue };
                 let (namespace, name) = (namespace(object, prepared), name_of(object)?);

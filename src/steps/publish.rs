@@ -44,6 +44,15 @@ fn wanted(cx: &Context, checkout: &Checkout) -> Result<Option<CommitId>> {
     })
 }
 
+/// What a place has, compared with what it is to have. One that k8tre did not bring there is not recorded yet.
+pub fn compared(cx: &Context, place: &str, there: Option<CommitId>, wanted: CommitId) -> State {
+    match there {
+        None => State::Absent,
+        Some(there) if there == wanted && cx.facts().published.as_deref() == Some(&wanted.to_string()) => State::Ready,
+        Some(there) => State::Drifted(format!("{place} has {}, not {}", there.short(), wanted.short())),
+    }
+}
+
 #[async_trait]
 impl Step<Context> for Publish {
     fn id(&self) -> StepId {
@@ -78,11 +87,7 @@ impl Step<Context> for Publish {
             // Right after a restart the server's pod may look ready and not be; `apply` waits for it.
             Err(error) => return Ok(State::Drifted(error.detail_text().unwrap_or(error.message()).to_owned())),
         };
-        Ok(match there {
-            None => State::Absent,
-            Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
-            Some(there) => State::Drifted(format!("the server has {}, not {}", there.short(), tip.short())),
-        })
+        Ok(compared(cx, "the server", there, tip))
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {

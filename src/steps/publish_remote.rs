@@ -1,6 +1,6 @@
 //! The branch on a remote of the repository, from which Argo CD reads it there.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -9,7 +9,11 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
 use crate::ports::git::{Checkout, PushTarget};
+use crate::steps::publish::compared;
 use crate::steps::{BRANCH, PUBLISH, branch};
+
+/// How long a server may take to complete a push whose sender was interrupted.
+const LATE: Duration = Duration::from_secs(3);
 
 pub struct PublishRemote {
     pub remote: String,
@@ -44,13 +48,7 @@ impl Step<Context> for PublishRemote {
         let branch = cx.spec.name.branch();
         let Some(tip) = checkout.tip(&branch)? else { return Ok(State::Absent) };
         let there = checkout.check_remote_branch(&self.target(), &branch, &branch::owner(cx)).await?;
-        Ok(match there {
-            None => State::Absent,
-            Some(there) if there == tip && cx.facts().published.as_deref() == Some(&tip.to_string()) => State::Ready,
-            Some(there) => {
-                State::Drifted(format!("{} has {}, the branch is at {}", self.remote, there.short(), tip.short()))
-            }
-        })
+        Ok(compared(cx, &self.remote, there, tip))
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
@@ -69,7 +67,17 @@ impl Step<Context> for PublishRemote {
             return Ok(());
         }
         let checkout = Checkout::open(&cx.spec.repo)?;
-        // One that holds the developer's own commits stays, and the audit says so.
-        checkout.delete_remote_branch(&self.target(), &cx.spec.name.branch(), &branch::owner(cx)).await.map(drop)
+        let branch = cx.spec.name.branch();
+        let tip = checkout.tip(&branch)?.map(|tip| tip.to_string());
+        let started = Instant::now();
+        let late = if cx.facts().published == tip { Duration::ZERO } else { LATE };
+        loop {
+            // One that holds the developer's own commits stays, and the audit says so.
+            checkout.delete_remote_branch(&self.target(), &branch, &branch::owner(cx)).await?;
+            if started.elapsed() >= late {
+                return Ok(());
+            }
+            tokio::time::sleep(LATE / 8).await;
+        }
     }
 }

@@ -1,21 +1,22 @@
 //! When a change is live: the Applications that it touches look again, sync, and are as healthy as they were.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Change;
-use crate::argocd::application::{Verdict, unhealthy};
+use super::operation::{operation, patient};
+use crate::argocd::application::{Verdict, compared_after_sync, unhealthy};
 use crate::argocd::side::Sides;
 use crate::causes::Cause;
 use crate::context::Context;
 use crate::error::Result;
 use crate::steps::applications::Judged;
 use crate::steps::explain::{Look, explain_all};
-use crate::steps::look::{application_type, ignore_absent, is_asked, refresh, regenerate};
+use crate::steps::look::{application_type, begin, ignore_absent, is_asked, refresh, regenerate};
 use crate::steps::objects::difference;
 
 /// Between two looks; longer where many Applications are looked at.
@@ -71,6 +72,10 @@ struct Pending {
     source: Option<Value>,
     /// It has to go away.
     gone: bool,
+    /// Nobody but Argo CD may begin a sync of it.
+    held: bool,
+    /// The sync that is begun for it.
+    operation: Option<Value>,
     /// Health before the change.
     before: Option<String>,
     failing_since: Option<Instant>,
@@ -95,6 +100,9 @@ impl Wait {
         for name in &change.touched.gone {
             pending.entry(name.clone()).or_default().gone = true;
         }
+        for (name, pending) in &mut pending {
+            pending.held = cx.spec.holds.contains_key(name);
+        }
         let root = change.touched.root.then(|| cx.spec.name.root_application());
         let (sets, commit) = (change.touched.application_sets.clone(), change.commit.to_string());
         Ok(Wait { sides, commit, began: Instant::now(), pending, sets, root })
@@ -104,8 +112,12 @@ impl Wait {
     pub async fn look_before(&mut self) -> Result<()> {
         let before = self.read(&self.pending.keys().cloned().collect::<Vec<_>>()).await?;
         for (name, pending) in &mut self.pending {
-            let health = before.get(name).and_then(|app| app["status"]["health"]["status"].as_str());
-            pending.before = health.map(str::to_owned);
+            let Some(app) = before.get(name) else { continue };
+            pending.before = app["status"]["health"]["status"].as_str().map(str::to_owned);
+            // One whose definition changes is at the commit only then.
+            if pending.source.is_none() && !pending.gone && !pending.held {
+                pending.operation = operation(app, &self.commit);
+            }
         }
         Ok(())
     }
@@ -117,8 +129,12 @@ impl Wait {
             join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
         let applications = async {
-            let asked =
-                self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, _)| refresh(&self.sides.argocd, name));
+            let asked = self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, one)| async {
+                match &one.operation {
+                    Some(operation) => begin(&self.sides.argocd, name, operation).await,
+                    None => refresh(&self.sides.argocd, name).await,
+                }
+            });
             join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
         tokio::try_join!(sets, applications).map(drop)
@@ -146,6 +162,7 @@ impl Wait {
                         }
                     }
                     State::Again => ignore_absent(refresh(&self.sides.argocd, &name).await)?,
+                    State::Patiently(operation) => ignore_absent(begin(&self.sides.argocd, &name, &operation).await)?,
                     State::Waiting(verdict) => {
                         let namespace = self.sides.argocd.namespace.clone();
                         waiting.push(Judged { name, namespace, verdict, actual: state.cloned(), cause: None });
@@ -219,6 +236,8 @@ enum State {
     Waiting(Verdict),
     /// It fails, perhaps for a reason that has gone: it is asked once more.
     Again,
+    /// The sync that was begun for it failed: it is begun again, as Argo CD would.
+    Patiently(Value),
 }
 
 fn waiting(reason: impl Into<String>) -> State {
@@ -270,6 +289,12 @@ impl Pending {
                 }
                 return waiting(format!("sync runs{}", colon(&message)));
             }
+            Some("Failed") if of_this && !synced && self.operation.take().is_some() => {
+                return match patient(app, commit) {
+                    Some(operation) => State::Patiently(operation),
+                    None => self.failed(format!("sync failed: {}", text(&operation["message"]))),
+                };
+            }
             Some("Failed" | "Error") if of_this && !synced => {
                 return self.failed(format!("sync failed: {}", text(&operation["message"])));
             }
@@ -280,8 +305,8 @@ impl Pending {
             }
             _ => return waiting("it is about to be synced"),
         }
-        // Right after a sync the comparison is still that of before.
-        if !synced && !compared_since(status, &operation["finishedAt"]) {
+        // Right after a sync the comparison is still that of before; in the same second it is taken for that, too.
+        if !synced && compared_after_sync(status) != Some(Ordering::Greater) {
             let since = *self.compared_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= COMPARED && !self.asked_again {
                 self.asked_again = true;
@@ -353,12 +378,6 @@ fn rank(health: &str) -> u8 {
 fn is_at(value: &Value, commit: &str) -> bool {
     let is = |revision: &Value| revision.as_str().is_some_and(|revision| revision.eq_ignore_ascii_case(commit));
     is(&value["revision"]) || value["revisions"].as_array().is_some_and(|revisions| revisions.iter().any(is))
-}
-
-/// Both times are whole seconds, so a comparison in the same second is taken for one before.
-fn compared_since(status: &Value, finished: &Value) -> bool {
-    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
-    matches!((time(&status["reconciledAt"]), time(finished)), (Some(compared), Some(finished)) if compared > finished)
 }
 
 fn colon(text: &str) -> String {

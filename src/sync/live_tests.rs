@@ -41,7 +41,7 @@ fn waits(app: &Value, words: &str) {
     match healthy_before().judge(Some(app), NEW) {
         State::Waiting(verdict) => assert!(verdict.reason().contains(words), "{verdict:?}"),
         State::Done(end) => panic!("it is not waited for: {end:?}"),
-        State::Again => panic!("it is asked again"),
+        State::Again | State::Patiently(_) => panic!("it is asked again"),
     }
 }
 
@@ -99,6 +99,20 @@ fn an_error_is_asked_about_once_more_and_then_believed() {
     assert!(
         matches!(healthy_before().judge(Some(&failed), NEW), State::Done(End::Failed(reason, _)) if reason.contains("denied"))
     );
+}
+
+#[test]
+fn a_sync_that_was_begun_for_it_is_begun_once_more_with_argo_cds_patience() {
+    let failed = with(&[
+        ("/status/sync/status", json!("OutOfSync")),
+        ("/status/operationState/phase", json!("Failed")),
+        ("/status/operationState/message", json!("no matches for kind")),
+    ]);
+    let mut pending = Pending { operation: operation(&live(), NEW), ..healthy_before() };
+    assert!(
+        matches!(pending.judge(Some(&failed), NEW), State::Patiently(operation) if operation["retry"]["limit"] == 5)
+    );
+    assert!(matches!(pending.judge(Some(&failed), NEW), State::Done(End::Failed(..))));
 }
 
 #[test]

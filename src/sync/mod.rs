@@ -5,6 +5,7 @@
 //! Applications look again that read what changed.
 
 pub mod live;
+mod operation;
 pub mod watch;
 
 use std::collections::BTreeSet;

@@ -52,24 +52,11 @@ fn a_held_application_stays_and_one_from_another_branch_comes_and_goes() {
     run(&["dev", "use", "portal", "--branch", "portal-work"]);
     let used = run(&["dev", "use", "portal", "--branch", "feature-x"]);
     assert_eq!(live_page(&world, &name), "<h1>Feature</h1>\n", "{used}");
-    let status = await_healthy(&world, &name);
+    let status = world.status_in_peace(&name, &[]).expect(0);
     assert!(status.stdout.contains("from branch feature-x at"), "{status}");
     run(&["dev", "use", "portal", "--reset"]);
     assert_eq!(live_page(&world, &name), base);
     world.down(&name);
-}
-
-/// The status once it is healthy: a Deployment may take its new page a moment after its Application was healthy.
-fn await_healthy(world: &World, name: &str) -> crate::support::Ran {
-    let deadline = Instant::now() + LIMIT;
-    loop {
-        let status = world.status_in_peace(name, &[]);
-        if status.code == Some(0) {
-            return status;
-        }
-        assert!(Instant::now() < deadline, "it does not become healthy: {status}");
-        std::thread::sleep(Duration::from_secs(1));
-    }
 }
 
 /// A commit on a branch, through a work tree of its own.

@@ -92,7 +92,10 @@ fn it_comes_up_from_there_and_is_taken_back_whole_or_broken() {
 fn rights(world: &World, name: &str) {
     let account = "--as=system:serviceaccount:k8tre-system:k8tre-argocd";
     let may = |verb: &str, resource: &str| {
-        let asked = world.kubectl(name, &["auth", "can-i", verb, resource, account, "--all-namespaces"]);
+        // What follows a slash would be taken for an object's name.
+        let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
+        let part = format!("--subresource={part}");
+        let asked = world.kubectl(name, &["auth", "can-i", verb, resource, &part, account, "--all-namespaces"]);
         asked.stdout.trim() == "yes"
     };
     for (verb, resource) in [

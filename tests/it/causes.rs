@@ -34,6 +34,92 @@ fn line(application: &Value, evidence: &Evidence) -> String {
     explain(application, evidence).map_or_else(|| "nothing".to_owned(), |cause| format!("[{}] {cause}", cause.code))
 }
 
+/// What was broken, the recorded case, and what has to be said: the code, and the end of the line.
+const BROKEN: &[(&str, &str, &str, &str)] = &[
+    ("an image whose registry does not exist", "image", "image-pull", "registry.invalid does not resolve"),
+    ("a program that ends with an error", "crash", "crash-loop", "FATAL: cannot open config /etc/app.toml"),
+    ("a program that takes more memory than it may", "oom", "oom-killed", "its memory limit is 16Mi"),
+    ("a program whose name does not resolve", "dns", "dns", "db.nowhere.svc.cluster.local does not resolve"),
+    ("a claim whose class does not exist", "pvc-class", "storage-class-missing", r#"no StorageClass "rwx-default""#),
+    (
+        "a claim whose driver is not installed",
+        "pvc-ext",
+        "storage-provisioner-missing",
+        "provisioner driver.longhorn.io does not answer",
+    ),
+    (
+        "an object whose CRD is missing",
+        "crd",
+        "crd-missing",
+        "the cluster does not know cilium.io/CiliumNetworkPolicy: no such CRD",
+    ),
+    (
+        "an object that a policy forbids",
+        "admission",
+        "admission-denied",
+        "policy no-denied-label: the label deny is not allowed",
+    ),
+    (
+        "an admission webhook that nobody serves",
+        "webhook",
+        "admission-webhook-unreachable",
+        r#"service "policy-webhook" not found"#,
+    ),
+    (
+        "a quota that is used up",
+        "quota",
+        "quota",
+        "quota small is used up: requested pods=1, used pods=0, limit pods=0",
+    ),
+    (
+        "a service account without the right",
+        "rbac",
+        "rbac",
+        "service account limited/reader may not create configmaps in namespace limited",
+    ),
+    (
+        "a kustomization that names a missing file",
+        "kustomize",
+        "kustomize-failed",
+        "kustomize/missing.yaml: no such file or directory",
+    ),
+    (
+        "a file of a kustomization that is no YAML",
+        "kustomize-yaml",
+        "kustomize-failed",
+        "kustomize-yaml/a.yaml: yaml: line 4: did not find expected key",
+    ),
+    ("a plugin that fails", "cmp-folder", "plugin-failed", "agnostics/ad/base: no such file or directory"),
+    (
+        "a plugin that is not installed",
+        "plugin",
+        "plugin-missing",
+        r#"no plugin "kustomize-with-envsubst-v1.0" in Argo CD's repo-server"#,
+    ),
+    ("a hook Job that does not end", "hook-slow", "hook-waiting", "its pod is running"),
+    ("a hook Job that fails", "hook-fail", "hook-failed", "relation users does not exist"),
+    ("a finalizer that nobody takes off", "finalizer", "finalizer", "finalizer example.org/hold is not taken off"),
+    ("a cluster that does not answer", "dest-refused", "destination-unreachable", "connection refused"),
+    (
+        "a destination outside the project",
+        "dest-outside",
+        "destination-outside-project",
+        "AppProject dev-alice does not list it",
+    ),
+    ("a pod that asks for more than there is", "cpu", "unschedulable", "asks for cpu 100; nodes have 2"),
+    ("a Secret that is missing", "secret", "secret-missing", r#"no Secret "oidc""#),
+    ("a readiness probe that fails", "probe", "readiness-probe", "http://10.244.0.17:8080/ready: connection refused"),
+];
+
+#[test]
+fn each_kind_of_failure_is_traced_to_its_root() {
+    for (broken, name, code, root) in BROKEN {
+        let case = case(name);
+        let cause = explain(&case["application"], &evidence(&case)).unwrap_or_else(|| panic!("{broken}: nothing"));
+        assert_eq!((cause.code, cause.chain.last().unwrap().as_str()), (*code, *root), "{broken}: {cause}");
+    }
+}
+
 #[test]
 fn what_was_broken_is_what_the_line_names() {
     let cases = cases();

@@ -1,7 +1,10 @@
 //! The user's own repository: its secrets, what it needs beforehand, its remote, and a base that goes on.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::cli_whole::sample_in;
@@ -215,17 +218,48 @@ async fn remotes_that_cannot_be_used_stop_before_anything_is_made() {
     refused(&plain, 5, "is not this environment's").await;
 }
 
+/// What the remote's server does with a push before it is taken.
+fn hook(desk: &Desk, script: &str) {
+    desk.write("remote.git/hooks/pre-receive", &format!("#!/bin/sh\n{script}"));
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(desk.path("remote.git/hooks/pre-receive"), executable).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_rejects_the_branch_is_quoted() {
     let (desk, up) = with_remote().await;
-    let hook = "#!/bin/sh\necho 'no branches without a ticket' >&2\nexit 1\n";
-    desk.write("remote.git/hooks/pre-receive", hook);
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(desk.path("remote.git/hooks/pre-receive"), fs::Permissions::from_mode(0o755)).unwrap();
+    hook(&desk, "echo 'no branches without a ticket' >&2\nexit 1\n");
     run(&desk, &up, &[]).await.code(1).says("no branches without a ticket").says("k8tre dev up alice");
     fs::remove_file(desk.path("remote.git/hooks/pre-receive")).unwrap();
     run(&desk, &up, &[]).await.code(0);
     desk.run(&["dev", "down"]).await.code(0);
+}
+
+/// A server does not stop when the one who pushes does: the branch appears after `down` looked for it first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_that_a_server_completes_after_its_interruption_is_removed_too() {
+    for signal in [Signal::INT, Signal::KILL] {
+        let (desk, up) = with_remote().await;
+        let before = desk.snapshot();
+        hook(&desk, ": > ../reached\nwhile [ ! -e ../on ]; do /bin/sleep 0.02; done\n/bin/sleep 0.7\n");
+        let args: Vec<&str> = up.iter().map(String::as_str).collect();
+        let running = desk.start(&args);
+        let reached = async {
+            while !desk.path("reached").exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), reached).await.expect("up pushes");
+        running.signal(signal);
+        running.ended().await;
+        desk.write("on", "");
+        desk.run(&["dev", "down"]).await.code(0);
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        for file in ["reached", "on", "remote.git/hooks/pre-receive"] {
+            fs::remove_file(desk.path(file)).unwrap();
+        }
+        assert_eq!(changes(&before, &desk.snapshot()), NOTHING, "{signal:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -124,6 +124,34 @@ async fn following_picks_up_new_pods_and_says_nothing_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_says_nothing_is_named_all_the_same() {
+    let desk = with_pods().await;
+    for container in ["portal-0/web", "portal-0/proxy", "portal-1/web"] {
+        let (pod, container) = container.split_once('/').unwrap();
+        desk.clusters.log(pod, container, "");
+    }
+    let ended = desk.run(&["dev", "logs", "portal", "--no-follow"]).await;
+    ended.code(0).says("portal-0/web, portal-0/proxy, portal-1: no line");
+    let following = desk.start(&["dev", "logs", "portal"]);
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    following.signal(Signal::INT);
+    following.ended().await.code(0).says("portal-0/web, portal-0/proxy, portal-1: no line yet; following");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_run_before_a_crash_can_be_read() {
+    let desk = with_pods().await;
+    let previous = ["dev", "logs", "portal", "--previous"];
+    desk.run(&previous).await.code(1).says("no container of portal-alice has ended a run");
+    let mut crashed = pod("portal-1", &["web"]);
+    crashed["status"]["containerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": 3}});
+    desk.clusters.plant(CLUSTER, "pods", &crashed);
+    desk.clusters.log("portal-1", "web before", "2026-01-01T00:00:01Z last words\n");
+    let ended = desk.run(&previous).await;
+    assert_eq!(ended.code(0).stdout.split_whitespace().collect::<Vec<_>>(), ["portal-1", "last", "words"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn logs_of_what_cannot_log_say_why() {
     let desk = with_pods().await;
     desk.run(&["dev", "logs", "portla", "--no-follow"])

@@ -10,12 +10,19 @@ use crate::support::fake_docker::FakeDocker;
 #[tokio::test]
 async fn an_engine_that_hangs_is_given_up_and_named() {
     let fake = FakeDocker::start().await;
-    fake.change(|world| world.hang_on = Some("/version".into()));
+    fake.change(|world| world.hang_on = Some("/_ping".into()));
     let start = Instant::now();
     let error = Docker::connect(fake.endpoint()).await.err().unwrap();
     assert!(start.elapsed() < Duration::from_secs(14));
     assert!(error.to_string().contains(&fake.endpoint().host), "{error}");
     assert!(error.to_string().contains("within 10 s"), "{error}");
+}
+
+#[tokio::test]
+async fn an_older_engine_is_spoken_to_in_its_own_version_and_not_asked_what_takes_it_long() {
+    let fake = FakeDocker::start().await;
+    fake.change(|world| world.hang_on = Some("/version".into()));
+    assert!(fake.connect().await.containers(&[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

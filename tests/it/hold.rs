@@ -105,10 +105,8 @@ async fn what_cannot_be_held_is_refused_and_changes_nothing() {
     desk.run(&RELEASE).await.code(1).says("is working on the environment alice");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hold_that_has_ended_is_no_trouble_and_goes_with_the_next_change() {
-    let desk = up().await;
-    desk.run(&HOLD).await.code(0);
+/// As if the hold of the portal had begun three hours before.
+fn let_end(desk: &Desk) {
     let path = desk.path("data/environments/alice/journal.json");
     let mut journal: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let hold = &mut journal["spec"]["holds"]["portal-alice"];
@@ -117,6 +115,28 @@ async fn a_hold_that_has_ended_is_no_trouble_and_goes_with_the_next_change() {
         hold[end] = json!((at - 3.hours()).to_string());
     }
     std::fs::write(&path, journal.to_string()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_has_ended_goes_with_a_sync() {
+    let desk = up().await;
+    desk.run(&HOLD).await.code(0);
+    let_end(&desk);
+    desk.run(&["dev", "sync"]).await.code(0);
+    assert_eq!(windows(&desk), Vec::<Value>::new(), "a schedule without a year would come back");
+    let file = desk.path("data/environments/alice/journal.json");
+    let journal: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(journal["spec"]["holds"], json!({}));
+    desk.run(&["dev", "status"]).await.code(0);
+    let tip = desk.git("data/sample-tre", &["rev-parse", "dev/alice"]);
+    assert_eq!(desk.clusters.published(CLUSTER, "dev/alice").unwrap(), tip, "the work tree is as it is committed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_has_ended_is_no_trouble_and_goes_with_the_next_change() {
+    let desk = up().await;
+    desk.run(&HOLD).await.code(0);
+    let_end(&desk);
     desk.run(&["dev", "hold", "metrics"]).await.code(0);
     let [window] = &windows(&desk)[..] else { panic!("{:?}", windows(&desk)) };
     assert_eq!(window["applications"], json!(["metrics-alice"]));

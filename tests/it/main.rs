@@ -35,4 +35,5 @@ mod preflight;
 mod sample;
 mod shared;
 mod sync;
+mod sync_leaves;
 mod use_app;

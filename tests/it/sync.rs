@@ -91,6 +91,10 @@ async fn the_branch_is_back_with_reset_and_with_a_commit_of_its_own() {
     let tip = served(&desk);
     edit(&desk, PROFILES, "a day", "two days");
     desk.run(&["dev", "sync"]).await.code(0);
+    edit(&desk, PROFILES, "two days", "three days");
+    let told = desk.run(&["dev", "sync", "--no-wait"]).await;
+    assert!(told.code(0).stdout.contains("pushed; not waited for"), "{}", told.stdout);
+    edit(&desk, PROFILES, "three days", "two days");
     let reset = desk.run(&["dev", "sync", "--reset"]).await;
     assert!(reset.code(0).stdout.contains("the branch as it is committed is live"), "{}", reset.stdout);
     assert_eq!(served(&desk), tip);
@@ -136,6 +140,9 @@ async fn a_new_app_gets_its_folder_and_its_application() {
     desk.clusters.applications(&with);
     let report = desk.run(&["dev", "sync", "-o", "json"]).await.code(0).json();
     assert_eq!(names(&report), ["extra-alice", "root-app-of-apps-alice"]);
+    let begun = desk.clusters.begun("k8tre-alice");
+    let [(root, operation)] = &begun[..] else { panic!("{begun:?}") };
+    assert_eq!((root.as_str(), &operation["sync"]["revision"]), ("root-app-of-apps-alice", &served(&desk).into()));
     assert!(served_file(&desk, "apps/extra/envs/dev-alice/kustomization.yaml").contains("../dev"));
     assert!(served_file(&desk, "overlays/developers/alice/kustomization.yaml").contains("^extra$"));
     desk.run(&["dev", "status"]).await.code(0);

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use futures::StreamExt;
 use futures::io::AsyncReadExt;
 use futures::stream::iter;
@@ -14,7 +13,7 @@ use super::archive::Archive;
 use crate::argocd::NAMESPACE;
 use crate::causes::in_trouble;
 use crate::error::{Error, Result};
-use crate::ports::kube::{Kube, LogOptions, Type};
+use crate::ports::kube::{Kube, LogOptions, Type, secret_value};
 
 const CALL: Duration = Duration::from_secs(15);
 /// Requests at the same time.
@@ -76,7 +75,7 @@ pub async fn secret_values(kube: &Kube) -> Result<Vec<String>> {
     for secret in &secrets {
         for (key, value) in secret["data"].as_object().into_iter().flatten() {
             let encoded = value.as_str().unwrap_or_default();
-            let decoded = BASE64_STANDARD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let decoded = secret_value(value).and_then(|bytes| String::from_utf8(bytes).ok());
             if OPEN.contains(&key.as_str()) {
                 continue;
             }

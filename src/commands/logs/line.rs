@@ -39,6 +39,10 @@ impl<'a> Printer<'a> {
         }
     }
 
+    pub fn say(&self, text: &str) {
+        self.ui.say(text);
+    }
+
     pub fn warn(&self, text: &str) {
         self.ui.warn(text);
     }

@@ -29,19 +29,20 @@ const LOOK: Duration = Duration::from_millis(1500);
 const TAIL: i64 = 50;
 /// Lines on their way to the screen; past that, reading waits.
 const QUEUE: usize = 1024;
+/// How long containers may say nothing until it is said that they do.
+const SILENCE: Duration = Duration::from_secs(2);
 /// What a container that is only read to its end may take.
 const READ_LIMIT: Duration = Duration::from_secs(30);
 
 pub async fn run(app: &App, args: &LogsArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name.args())?;
-    let (argocd, kube) = &sides(app, &name).await?;
-    let from = From { argocd, kube, name: &name, args };
-    let application = answer(&name, find(argocd, &name, &args.app)).await?;
+    let both = &sides(app, &name).await?;
+    let application = answer(&name, find(&both.0, &name, &args.app)).await?;
     let mut printer = Printer::new(&app.ui);
     let follow = async {
-        match args.no_follow {
-            true => from.once(&application, &mut printer).await,
-            false => from.follow(app, application, &mut printer).await,
+        match args.no_follow || args.previous {
+            true => once(both, &name, &application, args, &mut printer).await,
+            false => follow(app, both, &name, application, args, &mut printer).await,
         }
     };
     tokio::select! {
@@ -53,142 +54,61 @@ pub async fn run(app: &App, args: &LogsArgs) -> Result<u8> {
 fn start(args: &LogsArgs) -> Start {
     let tail = args.tail.map(i64::from).or((args.since.is_none()).then_some(TAIL));
     let since = args.since.map(|since| i64::try_from(since.as_secs().max(1)).unwrap_or(i64::MAX));
-    Start { tail, since, after: None }
+    Start { tail, since, after: None, previous: args.previous }
 }
 
-/// Where is read, and what.
-struct From<'a> {
-    argocd: &'a ArgoCd,
-    kube: &'a Kube,
-    name: &'a EnvName,
-    args: &'a LogsArgs,
-}
+/// Where the Application is, and where its pods are.
+type Both = (ArgoCd, Kube);
 
-impl From<'_> {
-    /// Everything there is, in the order of time.
-    async fn once(&self, app: &Value, printer: &mut Printer<'_>) -> Result<()> {
-        let From { kube, name, args, .. } = *self;
-        let sources = sources(&answer(name, pods_of(kube, app)).await?, args.container.as_deref());
-        if sources.is_empty() {
-            return Err(self.silence(app).await);
-        }
-        let mut tasks = JoinSet::new();
-        for source in sources {
-            let (kube, start, (sender, mut lines)) = (kube.clone(), start(args), mpsc::channel(QUEUE));
-            tasks.spawn(async move {
-                let collect = async {
-                    let mut all = Vec::new();
-                    while let Some(line) = lines.recv().await {
-                        all.push(line);
-                    }
-                    all
-                };
-                let reading = tokio::time::timeout(READ_LIMIT, read(&kube, &source, start, false, sender));
-                let (ended, lines) = tokio::join!(reading, collect);
-                let error = match ended {
-                    Ok(Ok(_)) => None,
-                    Ok(Err(error)) => Some(error.to_string()),
-                    Err(_) => Some(format!("its log did not end within {} s", READ_LIMIT.as_secs())),
-                };
-                (lines, error.map(|error| format!("{}: {error}", source.shown())))
-            });
-        }
-        let (mut lines, mut errors): (Vec<Line>, Vec<String>) = (Vec::new(), Vec::new());
-        while let Some(Ok((read, error))) = tasks.join_next().await {
-            lines.extend(read);
-            errors.extend(error);
-        }
-        lines.sort_by_key(|line| line.time);
-        lines.iter().for_each(|line| printer.print(line));
-        errors.iter().for_each(|error| printer.warn(error));
-        Ok(())
-    }
-
-    async fn follow(&self, app: &App, mut application: Value, printer: &mut Printer<'_>) -> Result<()> {
-        let From { kube, args, .. } = *self;
-        let (sender, mut lines) = mpsc::channel(QUEUE);
-        let mut known: HashMap<String, Progress> = HashMap::new();
-        let mut tasks: JoinSet<(String, bool, Option<jiff::Timestamp>)> = JoinSet::new();
-        let (mut first, mut said) = (true, String::new());
-        let mut timer = tokio::time::interval(LOOK);
-        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                biased;
-                Some(line) = lines.recv() => printer.print(&line),
-                Some(Ok((key, running, after))) = tasks.join_next() => {
-                    let progress: &mut Progress = known.entry(key).or_default();
-                    // What still ran when its stream ended is taken up again where it was left.
-                    *progress = Progress { reading: false, ended: !running, after: after.or(progress.after) };
-                }
-                _ = timer.tick() => {
-                    let (found, again) = match self.look(&application).await {
-                        Ok(found) => found,
-                        Err(error) if first => return Err(error),
-                        Err(error) => {
-                            repeat(app, &mut said, &error.to_string());
-                            continue;
-                        }
-                    };
-                    application = again.unwrap_or(application);
-                    if found.is_empty() && known.is_empty() {
-                        let error = self.silence(&application).await;
-                        if error.kind() != Kind::Unhealthy {
-                            return Err(error);
-                        }
-                        repeat(app, &mut said, &format!("{error}; waiting for its pods"));
-                    }
-                    for source in found {
-                        let progress = known.entry(source.key()).or_default();
-                        if progress.reading || progress.ended {
-                            continue;
-                        }
-                        progress.reading = true;
-                        let after = progress.after;
-                        // Pods that come while following are read from their start.
-                        let from = if first { start(args) } else { Start::default() };
-                        let from = if after.is_some() { Start { after, ..Start::default() } } else { from };
-                        let (kube, sender) = (kube.clone(), sender.clone());
-                        tasks.spawn(async move {
-                            let read = read(&kube, &source, from, true, sender).await;
-                            (source.key(), source.running, read.ok().flatten().or(after))
-                        });
-                    }
-                    first = false;
-                }
-            }
-        }
-    }
-
-    /// What can be read now, and the Application as it is now if it is still there.
-    async fn look(&self, app: &Value) -> Result<(Vec<Source>, Option<Value>)> {
-        let From { argocd, kube, name, args } = *self;
-        answer(name, async {
-            let again = find(argocd, name, app["metadata"]["name"].as_str().unwrap_or(&args.app)).await.ok();
-            let pods = pods_of(kube, again.as_ref().unwrap_or(app)).await?;
-            Ok((sources(&pods, args.container.as_deref()), again))
-        })
-        .await
-    }
-
-    /// Why there is nothing to read.
-    async fn silence(&self, app: &Value) -> Error {
-        let args = self.args;
-        let sides = Sides { argocd: self.argocd.clone(), workloads: Some(self.kube.clone()) };
+/// Everything there is, in the order of time.
+async fn once(both: &Both, name: &EnvName, app: &Value, args: &LogsArgs, printer: &mut Printer<'_>) -> Result<()> {
+    let (_, kube) = both;
+    let pods = answer(name, pods_of(kube, app)).await?;
+    let sources = sources(&pods, args.container.as_deref(), args.previous);
+    if sources.is_empty() && args.previous && !pods.is_empty() {
         let name = app["metadata"]["name"].as_str().unwrap_or(&args.app);
-        let which =
-            args.container.as_ref().map(|container| format!(" with a container {container}")).unwrap_or_default();
-        let healthy = app["status"]["health"]["status"] == "Healthy";
-        match causes(&sides, &[app]).await.remove(name).filter(|_| !healthy || app["status"]["conditions"].is_array()) {
-            Some(cause) => {
-                let error =
-                    Error::new(Kind::Unhealthy, format!("no pod of {name}{which} can log: {cause}  [{}]", cause.code));
-                cause.hint.iter().fold(error, |error, hint| error.hint(hint.clone()))
-            }
-            None if healthy => Error::failed(format!("{name} has no pods{which}")),
-            None => Error::new(Kind::Unhealthy, format!("{name} has no pods{which} yet")),
-        }
+        return Err(Error::failed(format!(
+            "no container of {name} has ended a run: none crashed or was started again"
+        ))
+        .hint(format!("see what they say now: k8tre dev logs {}", args.app)));
     }
+    if sources.is_empty() {
+        return Err(silence(both, app, args).await);
+    }
+    let containers = shown(&sources);
+    let mut tasks = JoinSet::new();
+    for source in sources {
+        let (kube, start, (sender, mut lines)) = (kube.clone(), start(args), mpsc::channel(QUEUE));
+        tasks.spawn(async move {
+            let collect = async {
+                let mut all = Vec::new();
+                while let Some(line) = lines.recv().await {
+                    all.push(line);
+                }
+                all
+            };
+            let reading = tokio::time::timeout(READ_LIMIT, read(&kube, &source, start, false, sender));
+            let (ended, lines) = tokio::join!(reading, collect);
+            let error = match ended {
+                Ok(Ok(_)) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some(format!("its log did not end within {} s", READ_LIMIT.as_secs())),
+            };
+            (lines, error.map(|error| format!("{}: {error}", source.shown())))
+        });
+    }
+    let (mut lines, mut errors): (Vec<Line>, Vec<String>) = (Vec::new(), Vec::new());
+    while let Some(Ok((read, error))) = tasks.join_next().await {
+        lines.extend(read);
+        errors.extend(error);
+    }
+    if lines.is_empty() && errors.is_empty() {
+        printer.say(&format!("{containers}: no line{}", if args.since.is_some() { " in that time" } else { "" }));
+    }
+    lines.sort_by_key(|line| line.time);
+    lines.iter().for_each(|line| printer.print(line));
+    errors.iter().for_each(|error| printer.warn(error));
+    Ok(())
 }
 
 /// One container's run, and how far it was read.
@@ -199,10 +119,120 @@ struct Progress {
     ended: bool,
 }
 
+async fn follow(
+    app: &App,
+    both: &Both,
+    name: &EnvName,
+    mut application: Value,
+    args: &LogsArgs,
+    printer: &mut Printer<'_>,
+) -> Result<()> {
+    let (sender, mut lines) = mpsc::channel(QUEUE);
+    let mut known: HashMap<String, Progress> = HashMap::new();
+    let mut tasks: JoinSet<(String, bool, Option<jiff::Timestamp>)> = JoinSet::new();
+    let (mut first, mut said) = (true, String::new());
+    // What is followed is said once if it keeps silent: else nobody knows whether anything is.
+    let silence_ends = tokio::time::sleep(SILENCE);
+    tokio::pin!(silence_ends);
+    let (mut silent, mut followed) = (true, String::new());
+    let mut timer = tokio::time::interval(LOOK);
+    timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            Some(line) = lines.recv() => {
+                silent = false;
+                printer.print(&line);
+            }
+            () = &mut silence_ends, if silent => {
+                silent = false;
+                if !followed.is_empty() {
+                    printer.say(&format!("{followed}: no line yet; following"));
+                }
+            }
+            Some(Ok((key, running, after))) = tasks.join_next() => {
+                let progress: &mut Progress = known.entry(key).or_default();
+                // What still ran when its stream ended is taken up again where it was left.
+                *progress = Progress { reading: false, ended: !running, after: after.or(progress.after) };
+            }
+            _ = timer.tick() => {
+                let (found, again) = match look(both, name, &application, args).await {
+                    Ok(found) => found,
+                    Err(error) if first => return Err(error),
+                    Err(error) => {
+                        repeat(app, &mut said, &error.to_string());
+                        continue;
+                    }
+                };
+                application = again.unwrap_or(application);
+                if found.is_empty() && known.is_empty() {
+                    let error = silence(both, &application, args).await;
+                    if error.kind() != Kind::Unhealthy {
+                        return Err(error);
+                    }
+                    repeat(app, &mut said, &format!("{error}; waiting for its pods"));
+                }
+                followed = shown(&found);
+                for source in found {
+                    let progress = known.entry(source.key()).or_default();
+                    if progress.reading || progress.ended {
+                        continue;
+                    }
+                    progress.reading = true;
+                    let after = progress.after;
+                    // Pods that come while following are read from their start.
+                    let from = if first { start(args) } else { Start::default() };
+                    let from = if after.is_some() { Start { after, ..Start::default() } } else { from };
+                    let (kube, sender) = (both.1.clone(), sender.clone());
+                    tasks.spawn(async move {
+                        let read = read(&kube, &source, from, true, sender).await;
+                        (source.key(), source.running, read.ok().flatten().or(after))
+                    });
+                }
+                first = false;
+            }
+        }
+    }
+}
+
+/// What can be read now, and the Application as it is now if it is still there.
+async fn look(both: &Both, name: &EnvName, app: &Value, args: &LogsArgs) -> Result<(Vec<Source>, Option<Value>)> {
+    let (argocd, kube) = both;
+    answer(name, async {
+        let again = find(argocd, name, app["metadata"]["name"].as_str().unwrap_or(&args.app)).await.ok();
+        let pods = pods_of(kube, again.as_ref().unwrap_or(app)).await?;
+        Ok((sources(&pods, args.container.as_deref(), false), again))
+    })
+    .await
+}
+
+/// The containers, as the lines name them.
+fn shown(sources: &[Source]) -> String {
+    let all: Vec<String> = sources.iter().map(Source::shown).collect();
+    crate::text::one_line(&all.join(", "), 200)
+}
+
 /// A line that does not change is said once.
 fn repeat(app: &App, said: &mut String, text: &str) {
     if said != text {
         app.ui.warn(text);
         *said = text.to_owned();
+    }
+}
+
+/// Why there is nothing to read.
+async fn silence(both: &Both, app: &Value, args: &LogsArgs) -> Error {
+    let name = app["metadata"]["name"].as_str().unwrap_or(&args.app);
+    let which = args.container.as_ref().map(|container| format!(" with a container {container}")).unwrap_or_default();
+    let healthy = app["status"]["health"]["status"] == "Healthy";
+    let sides = Sides { argocd: both.0.clone(), workloads: Some(both.1.clone()) };
+    match causes(&sides, &[app]).await.remove(name).filter(|_| !healthy || app["status"]["conditions"].is_array()) {
+        Some(cause) => {
+            let error =
+                Error::new(Kind::Unhealthy, format!("no pod of {name}{which} can log: {cause}  [{}]", cause.code));
+            cause.hint.iter().fold(error, |error, hint| error.hint(hint.clone()))
+        }
+        None if healthy => Error::failed(format!("{name} has no pods{which}")),
+        None => Error::new(Kind::Unhealthy, format!("{name} has no pods{which} yet")),
     }
 }

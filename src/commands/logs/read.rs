@@ -21,6 +21,8 @@ pub struct Start {
     pub since: Option<i64>,
     /// Only what comes after this moment.
     pub after: Option<Timestamp>,
+    /// Of the last run that has ended.
+    pub previous: bool,
 }
 
 /// Reads until the log ends, or the reader is gone; returns the time of the last line.
@@ -31,7 +33,9 @@ pub async fn read(
     follow: bool,
     to: Sender<Line>,
 ) -> Result<Option<Timestamp>> {
-    let options = LogOptions { follow, previous: false, tail: start.tail, since: start.since, after: start.after };
+    // Where nothing runs, the last run is the one that ended; what was before it is often cleaned up by then.
+    let previous = start.previous && source.running;
+    let options = LogOptions { follow, previous, tail: start.tail, since: start.since, after: start.after };
     let mut stream = kube.log_stream(&source.namespace, &source.pod, &source.container, options).await?;
     let mut last = start.after;
     while let Some(raw) = next_line(&mut stream).await? {

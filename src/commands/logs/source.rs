@@ -25,7 +25,8 @@ impl Source {
     }
 }
 
-pub fn sources(pods: &[Value], container: Option<&str>) -> Vec<Source> {
+/// What of these pods can be read; with `previous`, what has a run that ended badly or was followed by another.
+pub fn sources(pods: &[Value], container: Option<&str>, previous: bool) -> Vec<Source> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
     for pod in pods {
@@ -35,7 +36,12 @@ pub fn sources(pods: &[Value], container: Option<&str>) -> Vec<Source> {
         for one in &all {
             let running = one["state"]["running"].is_object();
             // A container that waits after a crash still has the log of its last run.
-            let begun = running || one["state"]["terminated"].is_object() || one["lastState"]["terminated"].is_object();
+            let ran_before = one["lastState"]["terminated"].is_object();
+            let ended = &one["state"]["terminated"];
+            let begun = match previous {
+                false => running || ended.is_object() || ran_before,
+                true => ran_before || ended["exitCode"].as_i64().is_some_and(|code| code != 0),
+            };
             if !begun || container.is_some_and(|wanted| one["name"] != wanted) {
                 continue;
             }
@@ -70,13 +76,17 @@ mod tests {
                 }
             })
         };
-        let names = |pod: Value| sources(&[pod], None).iter().map(Source::shown).collect::<Vec<_>>();
+        let names = |pod: Value| sources(&[pod], None, false).iter().map(Source::shown).collect::<Vec<_>>();
         assert_eq!(names(pod(json!({"waiting": {"reason": "ImagePullBackOff"}}), 0)), ["web-1/init"]);
         assert_eq!(names(pod(json!({"running": {}}), 0)), ["web-1/init", "web-1/web"]);
-        let keys = |restarts| sources(&[pod(json!({"running": {}}), restarts)], Some("web"))[0].key();
+        let keys = |restarts| sources(&[pod(json!({"running": {}}), restarts)], Some("web"), false)[0].key();
         assert_ne!(keys(0), keys(1));
         let mut crashed = pod(json!({"waiting": {"reason": "CrashLoopBackOff"}}), 3);
         crashed["status"]["containerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": 1}});
-        assert_eq!(sources(&[crashed], Some("web")).len(), 1);
+        let pods = [crashed, pod(json!({"running": {}}), 0)];
+        assert_eq!(sources(&pods, Some("web"), false).len(), 2);
+        assert_eq!(sources(&pods, None, true).len(), 1, "one container ran before");
+        let failed = pod(json!({"terminated": {"exitCode": 1}}), 0);
+        assert_eq!(sources(&[failed], None, true).len(), 1, "it ended badly, and does not run again yet");
     }
 }

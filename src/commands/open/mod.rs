@@ -1,5 +1,6 @@
 //! `k8tre dev open`: Argo CD's UI or Applications in the browser, and Argo CD's password.
 
+mod answer;
 mod ways;
 
 use std::net::IpAddr;
@@ -21,6 +22,7 @@ use crate::ports::kube::{Kube, Type};
 use crate::ports::process::Program;
 use crate::report::SCHEMA;
 use crate::steps::argocd::admin_password;
+use answer::answers;
 use ways::Way;
 
 const ARGOCD: &str = "argocd";
@@ -135,12 +137,17 @@ async fn ways_to(
     let ingresses = deployed(kube, &application, &Type::new("networking.k8s.io/v1", "Ingress")).await?;
     let mut direct = Vec::new();
     for host in ways::hosts(&ingresses, published) {
+        let would_be = format!("{} would be {shown}'s Ingress {}", host.url, host.ingress);
         match leads_here(&host.name).await {
-            true => direct.push(Way::Direct { url: host.url, through: format!("Ingress {}", host.ingress) }),
             false => app.ui.say(&format!(
-                "{} would be {shown}'s Ingress {}, if {} led to this machine: add it to /etc/hosts",
-                host.url, host.ingress, host.name
+                "{would_be}, if that name led to this machine: echo 127.0.0.1 {} | sudo tee -a /etc/hosts",
+                host.name
             )),
+            true if !answers(&host).await => app.ui.say(&format!(
+                "{would_be}, but nothing answers on port {}: is there an ingress controller in the cluster?",
+                host.port
+            )),
+            true => direct.push(Way::Direct { url: host.url, through: format!("Ingress {}", host.ingress) }),
         }
     }
     if !direct.is_empty() {

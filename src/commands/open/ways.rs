@@ -19,6 +19,9 @@ pub struct Host {
     pub name: String,
     pub url: String,
     pub ingress: String,
+    /// Port of this machine.
+    pub port: u16,
+    pub secure: bool,
 }
 
 /// Names of Ingresses that could be reached through ports of this machine.
@@ -41,15 +44,23 @@ pub fn hosts(ingresses: &[Value], published: &[HostPort]) -> Vec<Host> {
                 name: name.to_owned(),
                 url: format!("{scheme}://{name}{colon}{path}"),
                 ingress: ingress["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+                port: port.port,
+                secure,
             });
         }
     }
     hosts
 }
 
-/// One way to each Service that has pods to lead to.
+/// One way to each Service that has pods to lead to, and that no other leads to without a connection to hold.
 pub fn of_services(services: &[Value], published: &[HostPort]) -> Vec<Way> {
-    services.iter().filter_map(|service| of_service(service, published)).collect()
+    let found: Vec<_> = services.iter().filter_map(|one| Some((one, of_service(one, published)?))).collect();
+    let pods = |service: &Value| (service["metadata"]["namespace"].clone(), service["spec"]["selector"].clone());
+    let direct = found.iter().filter(|(_, way)| matches!(way, Way::Direct { .. })).map(|(one, _)| pods(one));
+    let direct: Vec<_> = direct.collect();
+    // Pods that an address leads to need no connection to be held as well.
+    let needed = |one: &Value, way: &Way| matches!(way, Way::Direct { .. }) || !direct.contains(&pods(one));
+    found.into_iter().filter(|(one, way)| needed(one, way)).map(|(_, way)| way).collect()
 }
 
 fn of_service(service: &Value, published: &[HostPort]) -> Option<Way> {
@@ -150,6 +161,12 @@ mod tests {
         let direct = Way::Direct { url: "http://127.0.0.1:8088/".into(), through: "NodePort of Service web".into() };
         assert_eq!(of_service(&service, &[host_port(30080, 8088)]), Some(direct));
         assert!(matches!(of_service(&service, &[host_port(80, 8080)]), Some(Way::Forward { .. })));
+        let mut inner = self::service(json!([{"port": 80}]));
+        inner["metadata"]["name"] = json!("inner");
+        let mut other = inner.clone();
+        other["spec"]["selector"] = json!({"app": "other"});
+        let ways = of_services(&[inner, service, other], &[host_port(30080, 8088)]);
+        assert!(matches!(ways[..], [Way::Direct { .. }, Way::Forward { .. }]), "the same pods once: {ways:?}");
     }
 
     #[test]

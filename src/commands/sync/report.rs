@@ -140,6 +140,7 @@ impl Report {
         let files = counted(self.files.len(), "file");
         let end = match (self.reset, self.is_fine()) {
             (_, false) => "not live",
+            _ if self.applications.iter().any(|one| one.result == "told") => "pushed; not waited for",
             (true, true) => "the branch as it is committed is live",
             (false, true) if self.applications.is_empty() => "pushed; no Application reads them",
             (false, true) => "live",

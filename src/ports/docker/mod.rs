@@ -9,8 +9,8 @@ mod networks;
 
 use std::time::Duration;
 
-use bollard::API_DEFAULT_VERSION;
 use bollard::errors::Error as ApiError;
+use bollard::{API_DEFAULT_VERSION, ClientVersion};
 
 use crate::error::{Error, Result};
 
@@ -58,10 +58,18 @@ impl Docker {
 
     /// Connects and agrees on an API version, so that the first failure is a clear one.
     pub async fn connect(endpoint: Endpoint) -> Result<Docker> {
-        let api = client(&endpoint)?;
-        let docker = Docker { api: api.clone(), endpoint };
-        let api = docker.ask("agree on an API version", api.negotiate_version()).await?;
-        Ok(Docker { api, ..docker })
+        let docker = Docker { api: client(&endpoint, API_DEFAULT_VERSION)?, endpoint };
+        // `/version`, by which bollard would agree on one, has Docker start containerd and runc to ask them for theirs,
+        // which takes a third of a second. A ping is answered at once, also by an engine that is older than we are.
+        let pinged = docker.limited(ANSWER, "answer", docker.api.ping()).await?;
+        match pinged {
+            Ok(_) => Ok(docker),
+            Err(ApiError::DockerResponseServerError { status_code: 400, message }) if newest(&message).is_some() => {
+                let version = newest(&message).expect("just seen");
+                Ok(Docker { api: client(&docker.endpoint, &version)?, ..docker })
+            }
+            Err(error) => Err(explained(&docker.endpoint, "answer", error)),
+        }
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -103,15 +111,23 @@ impl Docker {
         what: &str,
         call: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T> {
-        match tokio::time::timeout(limit, call).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(explained(&self.endpoint, what, error)),
-            Err(_) => {
-                Err(Error::failed(format!("Docker at {} did not {what} within {} s", self.endpoint, limit.as_secs()))
-                    .hint("docker info"))
-            }
-        }
+        self.limited(limit, what, call).await?.map_err(|error| explained(&self.endpoint, what, error))
     }
+
+    async fn limited<T>(&self, limit: Duration, what: &str, call: impl Future<Output = T>) -> Result<T> {
+        tokio::time::timeout(limit, call).await.map_err(|_| {
+            Error::failed(format!("Docker at {} did not {what} within {} s", self.endpoint, limit.as_secs()))
+                .hint("docker info")
+        })
+    }
+}
+
+/// The newest API version of an engine that refuses ours, in its own words.
+fn newest(refusal: &str) -> Option<ClientVersion> {
+    let (_, version) = refusal.split_once("Maximum supported API version is ")?;
+    let (major, minor) = version.trim().split_once('.')?;
+    let digits: String = minor.chars().take_while(char::is_ascii_digit).collect();
+    Some(ClientVersion { major_version: major.parse().ok()?, minor_version: digits.parse().ok()? })
 }
 
 /// `None` when the thing is not there; other errors stay errors.
@@ -123,21 +139,21 @@ fn present<T>(result: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     }
 }
 
-fn client(endpoint: &Endpoint) -> Result<bollard::Docker> {
+fn client(endpoint: &Endpoint, version: &ClientVersion) -> Result<bollard::Docker> {
     // Streams of whole images pass through this client: each call has its own bound instead.
     let limit = 3600;
     let host = endpoint.host.as_str();
     let connected = match (host.split("://").next(), &endpoint.certificates) {
-        (Some("unix"), _) => bollard::Docker::connect_with_unix(host, limit, API_DEFAULT_VERSION),
+        (Some("unix"), _) => bollard::Docker::connect_with_unix(host, limit, version),
         (Some("tcp" | "https"), Some(dir)) => bollard::Docker::connect_with_ssl(
             host,
             &dir.join("key.pem"),
             &dir.join("cert.pem"),
             &dir.join("ca.pem"),
             limit,
-            API_DEFAULT_VERSION,
+            version,
         ),
-        (Some("tcp" | "http"), _) => bollard::Docker::connect_with_http(host, limit, API_DEFAULT_VERSION),
+        (Some("tcp" | "http"), _) => bollard::Docker::connect_with_http(host, limit, version),
         (Some("ssh"), _) => {
             return Err(Error::failed(format!(
                 "Docker at {host} ({}) is reached through SSH, which k8tre does not do by itself",
@@ -210,6 +226,15 @@ mod tests {
         assert!(!error.hints().is_empty());
         let error = Docker::connect(endpoint("tcp://127.0.0.1:1")).await.err().unwrap();
         assert!(error.to_string().contains("refused"), "{error}");
+    }
+
+    #[test]
+    fn the_newest_version_of_an_older_engine_is_read() {
+        let newest = |text: &str| newest(text).map(|version| version.to_string());
+        let docker = "client version 1.53 is too new. Maximum supported API version is 1.41";
+        assert_eq!(newest(docker).as_deref(), Some("1.41"));
+        assert_eq!(newest(&format!("{docker}.\n")).as_deref(), Some("1.41"));
+        assert_eq!(newest("client version 1.20 is too old. Minimum supported API version is 1.44"), None);
     }
 
     #[tokio::test]

@@ -14,7 +14,6 @@ mod merge;
 mod names;
 mod publish;
 mod rebase;
-mod redact;
 mod remote;
 mod run;
 mod snapshot;
@@ -26,6 +25,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
+pub use crate::redact::redacted;
 pub use branch::{BaseMoved, BranchTip, Change, Overlay};
 pub use checkout::{AheadBehind, Checkout, DirtySummary, Identity};
 pub use commit::Owner;
@@ -35,7 +35,6 @@ pub use folder::Part;
 pub use merge::{TreeId, kept_ref};
 pub use publish::{Lease, Pushed, Remains};
 pub use rebase::Rebased;
-pub use redact::redacted;
 pub use remote::{PushTarget, Readable};
 pub use run::check_version;
 pub use snapshot::Snapshot;

@@ -27,6 +27,8 @@ pub struct Cluster {
     /// What was asked to look again.
     asked: BTreeSet<String>,
     access: Access,
+    /// Syncs that were begun, with the Application's name.
+    pub begun: Vec<(String, Value)>,
 }
 
 #[derive(Default)]
@@ -129,6 +131,13 @@ impl FakeClusters {
         let Some((birth, _)) = self.node(cluster) else { return BTreeMap::new() };
         let world = self.world.lock().unwrap();
         world.clusters.get(&birth).map(|cluster| cluster.store.versions()).unwrap_or_default()
+    }
+
+    /// Syncs that were begun since this was last called.
+    pub fn begun(&self, cluster: &str) -> Vec<(String, Value)> {
+        let (birth, _) = self.node(cluster).unwrap();
+        let mut world = self.world.lock().unwrap();
+        std::mem::take(&mut world.clusters.get_mut(&birth).unwrap().begun)
     }
 
     /// What was asked to look again since this was last called.
@@ -235,7 +244,8 @@ fn status(code: u16, message: &str) -> (u16, Value) {
 /// The container whose log is asked for.
 fn log_of(path: &str, request: &Request) -> Option<String> {
     let pod = path.strip_suffix("/log")?.rsplit('/').next()?;
-    Some(format!("{pod}/{}", request.query("container")?))
+    let before = if request.query("previous").is_some_and(|previous| previous == "true") { " before" } else { "" };
+    Some(format!("{pod}/{}{before}", request.query("container")?))
 }
 
 /// What Applications say of themselves, by the beginning of their names.
@@ -304,6 +314,9 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
             let refresh = taken("argocd.argoproj.io/refresh");
             if refresh.is_some() || taken("argocd.argoproj.io/application-set-refresh").is_some() {
                 cluster.asked.insert(key.name.clone());
+            }
+            if let Some(operation) = patch.as_object_mut().and_then(|all| all.remove("operation")) {
+                cluster.begun.push((key.name.clone(), operation));
             }
             if refresh.is_some() {
                 cluster.reconciled.retain(|(name, _), _| *name != key.name);

@@ -220,10 +220,14 @@ fn networks(world: &World, root: &Path) -> Vec<Value> {
 
 fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
     let mut world = world.lock().unwrap();
-    // An API version in front of the path is allowed and ignored.
+    // An API version in front of the path is allowed, if it is none that this engine is too old for.
     let path = request.path().trim_start_matches('/').to_owned();
     let mut parts: Vec<_> = path.split('/').collect();
-    if parts.first().is_some_and(|part| part.starts_with("v1.")) {
+    if let Some(version) = parts.first().and_then(|part| part.strip_prefix("v1.")) {
+        if version.parse::<u32>().unwrap() > 41 {
+            let message = format!("client version 1.{version} is too new. Maximum supported API version is 1.41");
+            return json_response(400, &json!({"message": message}));
+        }
         parts.remove(0);
     }
     let found = |value: Option<Value>| match value {
@@ -231,6 +235,7 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
         None => json_response(404, &json!({"message": "no such thing"})),
     };
     match (request.method.as_str(), parts.as_slice()) {
+        ("GET", ["_ping"]) => json_response(200, &json!("OK")),
         ("GET", ["version"]) => json_response(200, &json!({"Version": "28.1.1", "ApiVersion": "1.41"})),
         ("GET", ["info"]) => json_response(200, &world.info),
         ("GET", ["containers", "json"]) => {

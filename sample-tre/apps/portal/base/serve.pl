@@ -9,6 +9,9 @@ $SIG{PIPE} = 'IGNORE';
 my $server = IO::Socket::INET->new(LocalPort => $port, Listen => 64, ReuseAddr => 1)
     or die "cannot listen on port $port: $@\n";
 
+# Not buffered, so that the log says at once that it is there.
+print STDERR "serving $file on port $port\n";
+
 while (1) {
     my $client = $server->accept or next;
     eval {

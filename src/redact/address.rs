@@ -1,4 +1,4 @@
-//! Passwords and tokens inside addresses, taken out of what is shown.
+//! Passwords and tokens inside addresses.
 
 use std::sync::LazyLock;
 
@@ -20,6 +20,16 @@ pub fn redacted(text: &str) -> String {
     QUERY.replace_all(&text, "$1***").into_owned()
 }
 
+/// A setting that is one address, as it may be shown: whatever stands before its last `@` is taken out, also where
+/// the address is not written well.
+pub fn without_user(address: &str) -> String {
+    match (address.find("://"), address.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}://***{}", &address[..scheme], &address[at..]),
+        (None, Some(at)) => format!("***{}", &address[at..]),
+        _ => address.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +48,17 @@ mod tests {
             ("mail me@h.org about https://h/x", "mail me@h.org about https://h/x"),
         ] {
             assert_eq!(redacted(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_setting_loses_all_before_its_host() {
+        for (address, shown) in [
+            ("http://al:p/w@proxy:3128", "http://***@proxy:3128"),
+            ("al:pw@proxy:3128", "***@proxy:3128"),
+            ("http://proxy:3128", "http://proxy:3128"),
+        ] {
+            assert_eq!(without_user(address), shown);
         }
     }
 }
