@@ -9,6 +9,8 @@ use crate::error::Result;
 use crate::ports::git::{Checkout, PushTarget, Remains, kept_ref};
 use crate::ports::kubeconfig;
 use crate::providers::kind::{find_all_owned, network::in_use};
+use crate::shared::remains;
+use crate::shared::{answering, search};
 use crate::spec::Source;
 use crate::steps::{self, branch};
 
@@ -47,6 +49,7 @@ pub async fn after(cx: &Context, before: &Before) -> Result<Audit> {
     git(cx, &mut audit).await?;
     remote(cx, &mut audit).await;
     sample(cx, &mut audit).await?;
+    shared(cx, &mut audit).await;
     Ok(audit)
 }
 
@@ -134,6 +137,38 @@ async fn remote(cx: &Context, audit: &mut Audit) {
         Ok(Remains::Ours(_)) => audit.left.push(entry(String::new())),
         Err(error) => audit.left.push(entry(format!(", perhaps: {error}"))),
     }
+}
+
+/// What a shared Argo CD still has, read from there. One that does not answer is named, with the ways to look later.
+async fn shared(cx: &Context, audit: &mut Audit) {
+    let Some(shared) = cx.spec.argocd.shared() else { return };
+    audit.checked.push("shared Argo CD");
+    let (name, place) = (&cx.spec.name, shared.place());
+    let read = async { remains::Remains::read(cx, &answering(cx).await?).await };
+    let remains = match read.await {
+        Ok(remains) => remains,
+        Err(error) => {
+            let what = format!("Applications, AppProjects and cluster Secret of {name} in {place}, perhaps: {error}");
+            return audit.left.push(Leftover {
+                what,
+                remove: format!("k8tre dev down {name}, once it answers; look: {}", search(shared, name)),
+            });
+        }
+    };
+    let kubectl = |kind: &str, object: &str| {
+        format!("kubectl --context {} -n {} delete {kind} {object}", shared.context, shared.namespace)
+    };
+    let applications =
+        remains.applications.iter().filter_map(|app| Some(("application", app["metadata"]["name"].as_str()?)));
+    let others = remains.sets.iter().map(|set| ("applicationset", set.as_str()));
+    let others = others.chain(remains.projects.iter().map(|project| ("appproject", project.as_str())));
+    let others = others.chain(remains.secret.iter().map(|secret| ("secret", secret.as_str())));
+    audit.left.extend(
+        applications.chain(others).map(|(kind, object)| Leftover {
+            what: format!("{kind} {object} in {place}"),
+            remove: kubectl(kind, object),
+        }),
+    );
 }
 
 async fn sample(cx: &Context, audit: &mut Audit) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The command line: types only. What a flag does is written where it is used.
 
 mod apart;
+mod shared;
 mod up;
 mod values;
 mod views;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
+pub use shared::{RbacArgs, Shared, SharedArgs, token_ttl};
 use up::UP_EXAMPLES;
 pub use up::{RunArgs, UpArgs};
 pub use values::size;
@@ -51,6 +53,10 @@ pub enum Command {
     /// Create, look at and remove environments.
     #[command(subcommand, visible_alias = "env", after_help = DEV_GROUPS)]
     Dev(Box<Dev>),
+
+    /// For administrators of an Argo CD that developers' environments share.
+    #[command(subcommand)]
+    Shared(Shared),
 
     /// Check a TRE repository offline: each finding with file, line and fix.
     Lint(LintArgs),

@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use crate::argocd::application::Expected;
 use crate::argocd::manifest::{self, Install, Settings};
 use crate::argocd::plugin;
+use crate::argocd::side::{ArgoCd, Sides};
 use crate::engine::{Events, State, StepId};
 use crate::error::{Error, Result};
 use crate::journal::{Facts, Journal, Writer};
@@ -25,8 +26,8 @@ use crate::providers::kind::network;
 use crate::spec::{SecretsMode, Spec};
 use crate::steps::publish;
 
-/// Address of its own cluster for an Argo CD inside it.
-pub const IN_CLUSTER: &str = "https://kubernetes.default.svc";
+/// A shared Argo CD that is silent for so long is not asked again.
+const ANSWER: Duration = Duration::from_secs(8);
 
 /// Choices of one run, which the journal does not keep.
 #[derive(Debug, Clone)]
@@ -43,6 +44,8 @@ pub struct Options {
     pub secrets: Option<SecretsMode>,
     /// The only Application to wait for; none means all.
     pub only: Option<String>,
+    /// Whether a token that ends soon is replaced; otherwise one that has ended is enough to say so.
+    pub renew: bool,
 }
 
 impl Default for Options {
@@ -58,6 +61,7 @@ impl Default for Options {
             no_prepare: false,
             secrets: None,
             only: None,
+            renew: false,
         }
     }
 }
@@ -72,6 +76,8 @@ pub struct Context {
     events: Arc<dyn Events>,
     docker: OnceCell<Docker>,
     kube: Mutex<Option<Kube>>,
+    shared: OnceCell<ArgoCd>,
+    silence: OnceCell<Option<String>>,
     install: OnceCell<Install>,
     overlay: OnceCell<EnvironmentOverlay>,
     prerequisites: OnceCell<Vec<Prepared>>,
@@ -95,6 +101,8 @@ impl Context {
             events,
             docker: OnceCell::new(),
             kube: Mutex::new(None),
+            shared: OnceCell::new(),
+            silence: OnceCell::new(),
             install: OnceCell::new(),
             overlay: OnceCell::new(),
             prerequisites: OnceCell::new(),
@@ -142,6 +150,49 @@ impl Context {
         Ok(Some(kube))
     }
 
+    /// Argo CD's side; `None` while that is in a cluster that is not there yet.
+    pub async fn argocd(&self) -> Result<Option<ArgoCd>> {
+        let own = self.kubeconfig();
+        if self.spec.argocd.shared().is_some() {
+            return self.shared.get_or_try_init(|| ArgoCd::open(&self.spec, &own)).await.cloned().map(Some);
+        }
+        let namespace = self.spec.argocd.place(&own).namespace.to_owned();
+        Ok(self.kube().await?.map(|kube| ArgoCd { kube, namespace }))
+    }
+
+    pub async fn require_argocd(&self) -> Result<ArgoCd> {
+        let argocd = self.argocd().await?;
+        argocd.ok_or_else(|| Error::failed("the environment has no kubeconfig yet").hint("k8tre dev up"))
+    }
+
+    /// Why Argo CD's cluster does not answer, asked once; none if it does.
+    pub async fn silence_of_argocd(&self, argocd: &ArgoCd) -> Option<String> {
+        let ask = || async {
+            match tokio::time::timeout(ANSWER, argocd.kube.ready()).await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some(format!("no answer within {} s", ANSWER.as_secs())),
+            }
+        };
+        self.silence.get_or_init(ask).await.clone()
+    }
+
+    /// Both sides; `None` while there is no Argo CD.
+    pub async fn sides(&self) -> Result<Option<Sides>> {
+        let Some(argocd) = self.argocd().await? else { return Ok(None) };
+        let workloads = match self.spec.argocd.shared() {
+            None => Some(argocd.kube.clone()),
+            // Without its cluster, Argo CD's side still tells what it knows.
+            Some(_) => self.kube().await.unwrap_or_default(),
+        };
+        Ok(Some(Sides { argocd, workloads }))
+    }
+
+    pub async fn require_sides(&self) -> Result<Sides> {
+        let sides = self.sides().await?;
+        sides.ok_or_else(|| Error::failed("the environment has no kubeconfig yet").hint("k8tre dev up"))
+    }
+
     pub async fn require_kube(&self) -> Result<Kube> {
         let kube = self.kube().await?;
         kube.ok_or_else(|| Error::failed("the environment has no kubeconfig yet").hint("k8tre dev up"))
@@ -168,6 +219,15 @@ impl Context {
                 manifest::prepare(&text, &self.spec.argocd, &self.argocd_settings().await?)
             })
             .await
+    }
+
+    /// Images that the cluster needs: Argo CD's, or, where that runs elsewhere, those that the branch names.
+    pub async fn images(&self) -> Result<Vec<String>> {
+        match self.spec.argocd.shared() {
+            None => Ok(self.install().await?.images()),
+            // Not through the overlay, which waits for the cluster's network to be there.
+            Some(_) => Ok(EnvironmentOverlay::named(&self.spec)?.images.into_iter().collect()),
+        }
     }
 
     /// What the repository needs of Argo CD. The sample needs nothing, also while it is not written yet.
@@ -237,7 +297,9 @@ impl Context {
     /// What an Application must show to be healthy. One that no change touched since the commit that it has
     /// seen need not have seen a newer one.
     pub fn expected(&self, application: &str, seen: &str) -> Expected {
-        let (revision, since) = self.facts().expected(application, seen);
+        let facts = self.facts();
+        let (revision, since) = facts.expected(application, seen);
+        let since = since.max(facts.registered_at);
         Expected { revision, since, synced: self.options.require_synced }
     }
 

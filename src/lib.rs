@@ -23,6 +23,7 @@ pub mod redact;
 pub mod report;
 pub mod sample;
 pub mod settings;
+pub mod shared;
 pub mod spec;
 pub mod steps;
 pub mod sync;

@@ -1,13 +1,14 @@
 //! An environment's overlay: the pure parts in `gitops`, put together with the repository and the spec.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::context::IN_CLUSTER;
 use crate::error::{Error, Result};
 use crate::gitops::ci_secrets::{self, CiSecrets};
 use crate::gitops::finding::Finding;
+use crate::gitops::named::{Named, named};
 use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
@@ -25,6 +26,8 @@ pub struct EnvironmentOverlay {
     /// Env folders of apps that are switched off now, as k8tre once made them.
     pub remove: Vec<String>,
     pub root_application: Value,
+    /// The AppProjects, where k8tre applies them itself.
+    pub projects: Vec<Value>,
     /// Labels of the cluster Secret.
     pub labels: BTreeMap<String, String>,
     /// What Argo CD will make of the branch.
@@ -77,11 +80,19 @@ impl EnvironmentOverlay {
             remove,
             files: made.files,
             root_application,
+            projects: made.root_project.into_iter().flat_map(|root| [made.app_project.clone(), root]).collect(),
             labels: wanted.labels()?,
             prediction,
             preset: wanted.preset,
             secrets: spec.secrets.as_ref().and_then(|secrets| listed(&tree, &secrets.file).transpose()).transpose()?,
         })
+    }
+
+    /// Images and groups that the files name which are deployed.
+    pub fn named(spec: &Spec) -> Result<Named> {
+        let checkout = Checkout::open(&spec.repo)?;
+        let commit = checkout.tip(&spec.name.branch())?.map_or_else(|| checkout.resolve(&spec.base), Ok)?;
+        named(&checkout.tree(commit)?)
     }
 
     /// An environment in which nothing would run is a mistake, not a success.
@@ -195,7 +206,7 @@ fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> Ove
         base_env: spec.base_environment.clone(),
         repo_url: spec.source.url(),
         revision: spec.name.branch(),
-        server: IN_CLUSTER.into(),
+        server: spec.argocd.server().to_owned(),
         cluster: cluster_name.into(),
         labels: spec.cluster_labels(preset),
         only: spec.only.iter().cloned().collect(),
@@ -203,6 +214,8 @@ fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> Ove
         skip: spec.skip.iter().cloned().collect(),
         preset: preset.cloned(),
         holds: spec.holds.clone(),
+        namespace: spec.argocd.place(Path::new("")).namespace.to_owned(),
+        fenced: spec.argocd.shared().is_some(),
         name: spec.name.clone(),
     }
 }

@@ -11,12 +11,15 @@ use crate::steps::argocd::{ArgoCdConfig, ArgoCdWorkloads};
 use crate::steps::branch::Branch;
 use crate::steps::cluster::Cluster;
 use crate::steps::git_server::GitServer;
+use crate::steps::identity::Identity;
 use crate::steps::images::Images;
 use crate::steps::kubeconfig::MergedKubeconfig;
 use crate::steps::prerequisites::Prerequisites;
+use crate::steps::project::Project;
 use crate::steps::publish::Publish;
 use crate::steps::publish_remote::PublishRemote;
 use crate::steps::registration::Registration;
+use crate::steps::registration_shared::SharedRegistration;
 use crate::steps::root::Root;
 use crate::steps::sample::Sample;
 use crate::steps::secrets::Secrets;
@@ -32,8 +35,11 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     if !spec.prerequisites.is_empty() {
         steps.push(Box::new(Prerequisites));
     }
-    steps.push(Box::new(ArgoCdConfig { after_prerequisites: !spec.prerequisites.is_empty() }));
-    steps.push(Box::new(ArgoCdWorkloads::controllers()));
+    let shared = spec.argocd.shared();
+    if shared.is_none() {
+        steps.push(Box::new(ArgoCdConfig { after_prerequisites: !spec.prerequisites.is_empty() }));
+        steps.push(Box::new(ArgoCdWorkloads::controllers()));
+    }
     match &spec.source {
         Source::Cluster => {
             steps.push(Box::new(GitServer));
@@ -44,10 +50,20 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     if spec.secrets.is_some() {
         steps.push(Box::new(Secrets));
     }
-    steps.push(Box::new(Registration));
-    steps.push(Box::new(Root { after_secrets: spec.secrets.is_some() }));
+    match shared {
+        None => steps.push(Box::new(Registration)),
+        // Taken away in the reverse order: the Secret last, without which Argo CD could delete nothing.
+        Some(shared) => {
+            steps.push(Box::new(Identity));
+            steps.push(Box::new(SharedRegistration { shared: shared.clone() }));
+            steps.push(Box::new(Project));
+        }
+    }
+    steps.push(Box::new(Root { after_secrets: spec.secrets.is_some(), shared: shared.is_some() }));
     steps.push(Box::new(Applications));
-    steps.push(Box::new(ArgoCdWorkloads::server()));
+    if shared.is_none() {
+        steps.push(Box::new(ArgoCdWorkloads::server()));
+    }
     if spec.merge_kubeconfig {
         steps.push(Box::new(MergedKubeconfig));
     }

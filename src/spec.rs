@@ -3,12 +3,14 @@
 //! The spec is kept in the journal, so that a later `up`, `status` or `down` needs no flags.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::argocd::NAMESPACE;
 use crate::gitops::preset::Preset;
 use crate::gitops::windows::Holds;
+use crate::gitops::world::IN_CLUSTER;
 use crate::names::EnvName;
 
 /// Argo CD's version that k8tre is tested with, and whose manifest checksum it knows.
@@ -139,12 +141,78 @@ pub struct KindSpec {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgoCdSpec {
+    /// Whose it is: the environment's own, or one that others use too.
+    #[serde(default)]
+    pub at: ArgoCdAt,
     pub version: String,
     pub manifest: Option<PathBuf>,
     /// Opens the UI and API without login.
     pub anonymous: bool,
     pub dex: bool,
     pub notifications: bool,
+}
+
+/// Where the environment's Argo CD runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArgoCdAt {
+    /// In the environment's own cluster.
+    #[default]
+    CoLocated,
+    /// In another cluster, where it serves others too.
+    Shared(SharedArgoCd),
+}
+
+/// An Argo CD that others use too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedArgoCd {
+    /// Context of the user's kubeconfig.
+    pub context: String,
+    pub namespace: String,
+    /// The file that has this context: a later command may run with another KUBECONFIG.
+    pub kubeconfig: PathBuf,
+    /// Address of the environment's cluster as Argo CD reaches it.
+    pub server: String,
+    /// How long the token is valid that Argo CD gets, in seconds.
+    pub token_ttl: u64,
+}
+
+impl SharedArgoCd {
+    /// As it is given on the command line.
+    pub fn place(&self) -> String {
+        format!("{}/{}", self.context, self.namespace)
+    }
+}
+
+/// Where Argo CD's objects are.
+pub struct Place<'a> {
+    pub kubeconfig: &'a Path,
+    pub context: Option<&'a str>,
+    pub namespace: &'a str,
+}
+
+impl ArgoCdSpec {
+    pub fn shared(&self) -> Option<&SharedArgoCd> {
+        match &self.at {
+            ArgoCdAt::CoLocated => None,
+            ArgoCdAt::Shared(shared) => Some(shared),
+        }
+    }
+
+    /// Where its objects are; `own` is the kubeconfig of the environment's cluster.
+    pub fn place<'a>(&'a self, own: &'a Path) -> Place<'a> {
+        match self.shared() {
+            None => Place { kubeconfig: own, context: None, namespace: NAMESPACE },
+            Some(shared) => {
+                Place { kubeconfig: &shared.kubeconfig, context: Some(&shared.context), namespace: &shared.namespace }
+            }
+        }
+    }
+
+    /// Address of the environment's cluster as Argo CD knows it.
+    pub fn server(&self) -> &str {
+        self.shared().map_or(IN_CLUSTER, |shared| &shared.server)
+    }
 }
 
 /// What differs from the choices that k8tre makes for a repository it recognises. Silence means: as

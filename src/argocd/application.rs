@@ -98,6 +98,8 @@ pub fn judge(application: &Value, expected: &Expected, now: Timestamp) -> Verdic
         }
         // Nothing to deploy is nothing to sync: no operation will ever start.
         None if sync == "Synced" && deploys_nothing(status) => return Verdict::Failing(DEPLOYED_NOTHING.into()),
+        // All of it was there when the Application was made, as when it is made again: no sync will start.
+        None if sync == "Synced" => {}
         None => return waiting("it has not been synced yet".into()),
     }
     if sync != "Synced" && is_of_before_the_sync(status, now) {
@@ -232,7 +234,15 @@ mod tests {
     #[test]
     fn a_running_or_missing_operation_is_waited_for() {
         assert!(matches!(with("/status/operationState", json!({"phase": "Running"})), Verdict::Waiting(_)));
-        assert!(matches!(with("/status/operationState", Value::Null), Verdict::Waiting(_)));
+        let mut fresh = healthy();
+        fresh["status"]["operationState"] = Value::Null;
+        fresh["status"]["sync"]["status"] = json!("OutOfSync");
+        assert!(matches!(judge(&fresh, &expected(), now()), Verdict::Waiting(_)));
+    }
+
+    #[test]
+    fn one_that_was_made_again_over_what_is_in_place_needs_no_sync() {
+        assert_eq!(with("/status/operationState", Value::Null), Verdict::Healthy);
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod application;
 pub mod held;
 pub mod manifest;
 pub mod plugin;
+pub mod side;
 pub mod source;
 
 /// Namespace that Argo CD is installed in.

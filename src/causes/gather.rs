@@ -14,8 +14,8 @@ use super::evidence::{Evidence, items, name_of};
 use super::reported::blamed;
 use super::view::{View, in_trouble};
 use super::{Cause, explain};
-use crate::argocd::NAMESPACE;
-use crate::ports::kube::{Kube, Type};
+use crate::argocd::side::Sides;
+use crate::ports::kube::Type;
 
 const TOTAL: Duration = Duration::from_secs(5);
 const CALL: Duration = Duration::from_secs(2);
@@ -27,20 +27,20 @@ const PAGE: u32 = 500;
 const SINGLE: usize = 16;
 const LINES: i64 = 30;
 
-/// The causes of unhealthy Applications by name, from one look at the cluster that they are deployed
-/// to. One that is not there is given as its `metadata.name` alone.
-pub async fn causes(kube: &Kube, applications: &[&Value]) -> BTreeMap<String, Cause> {
+/// The causes of unhealthy Applications by name, from one look at Argo CD and at the cluster that they are
+/// deployed to. One that is not there is given as its `metadata.name` alone.
+pub async fn causes(sides: &Sides, applications: &[&Value]) -> BTreeMap<String, Cause> {
     if applications.is_empty() {
         return BTreeMap::new();
     }
-    let evidence = gather(kube, applications).await;
+    let evidence = gather(sides, applications).await;
     let explained = applications.iter().filter_map(|app| Some((name_of(app).to_owned(), explain(app, &evidence)?)));
     explained.collect()
 }
 
 /// Everything that bears on why these Applications are not healthy.
-pub async fn gather(kube: &Kube, applications: &[&Value]) -> Evidence {
-    let reader = Reader { kube, deadline: Instant::now() + TOTAL };
+pub async fn gather(sides: &Sides, applications: &[&Value]) -> Evidence {
+    let reader = Reader { sides, deadline: Instant::now() + TOTAL };
     let scopes = scopes(applications);
     let mut evidence = reader.first(applications, &scopes).await;
     reader.second(applications, &scopes, &mut evidence).await;
@@ -48,7 +48,7 @@ pub async fn gather(kube: &Kube, applications: &[&Value]) -> Evidence {
 }
 
 struct Reader<'a> {
-    kube: &'a Kube,
+    sides: &'a Sides,
     deadline: Instant,
 }
 
@@ -57,7 +57,11 @@ impl Reader<'_> {
         let all = |of: Type| async move { self.of_scopes(&of, scopes, "").await };
         let sets = async {
             match applications.iter().any(|app| holds_sets(app)) {
-                true => self.page(&Type::new("argoproj.io/v1alpha1", "ApplicationSet"), NAMESPACE, "").await,
+                true => {
+                    let of = Type::new("argoproj.io/v1alpha1", "ApplicationSet");
+                    let argocd = &self.sides.argocd;
+                    self.limited(argocd.kube.page(&of, &argocd.namespace, "", PAGE)).await.unwrap_or_default()
+                }
                 false => Vec::new(),
             }
         };
@@ -132,7 +136,8 @@ impl Reader<'_> {
     }
 
     async fn page(&self, of: &Type, namespace: &str, fields: &str) -> Vec<Value> {
-        self.limited(self.kube.page(of, namespace, fields, PAGE)).await.unwrap_or_default()
+        let Some(kube) = &self.sides.workloads else { return Vec::new() };
+        self.limited(kube.page(of, namespace, fields, PAGE)).await.unwrap_or_default()
     }
 
     async fn limited<T>(&self, call: impl Future<Output = crate::error::Result<T>>) -> Option<T> {
@@ -150,7 +155,8 @@ impl Reader<'_> {
             })
         });
         let reads = ended.take(SINGLE).map(|(namespace, pod, container, previous)| async move {
-            let text = self.limited(self.kube.logs(namespace, pod, container, previous, LINES)).await?;
+            let text =
+                self.limited(self.sides.workloads.as_ref()?.logs(namespace, pod, container, previous, LINES)).await?;
             Some(json!({"namespace": namespace, "pod": pod, "container": container, "text": text}))
         });
         join_all(reads).await.into_iter().flatten().collect()
@@ -179,7 +185,7 @@ impl Reader<'_> {
             };
             let namespace = one["namespace"].as_str().unwrap_or_default();
             let of = Type::scoped(&api_version, one["kind"].as_str()?, !namespace.is_empty());
-            self.limited(self.kube.get(&of, namespace, one["name"].as_str()?)).await.flatten()
+            self.limited(self.sides.workloads.as_ref()?.get(&of, namespace, one["name"].as_str()?)).await.flatten()
         });
         join_all(reads).await.into_iter().flatten().collect()
     }
@@ -219,20 +225,24 @@ fn is_uncomparable(app: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::argocd::side::ArgoCd;
+    use crate::ports::kube::Kube;
 
     /// A server that takes every connection and never answers.
-    async fn silent() -> (tokio::net::TcpListener, Kube) {
+    async fn silent() -> (tokio::net::TcpListener, Sides) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let config = kube::Config::new(address.parse().unwrap());
-        (listener, Kube::with_client(kube::Client::try_from(config).unwrap()))
+        let kube = Kube::with_client(kube::Client::try_from(config).unwrap());
+        let argocd = ArgoCd { kube: kube.clone(), namespace: "argocd".into() };
+        (listener, Sides { argocd, workloads: Some(kube) })
     }
 
     #[tokio::test]
     async fn a_cluster_that_hangs_costs_no_more_than_the_limit() {
-        let (_listener, kube) = silent().await;
+        let (_listener, sides) = silent().await;
         let limit = Duration::from_millis(200);
-        let reader = Reader { kube: &kube, deadline: Instant::now() + limit };
+        let reader = Reader { sides: &sides, deadline: Instant::now() + limit };
         let app = app(&["a", "b"], "");
         let began = Instant::now();
         let mut evidence = reader.first(&[&app], &["a".into(), "b".into()]).await;

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::NameArgs;
 use super::values::{duration, key_value};
+use super::{NameArgs, SharedArgs};
 use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 
 pub(super) const UP_EXAMPLES: &str = "Examples:
   k8tre dev up --sample                       a small TRE that comes up offline
   k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
+  k8tre dev up --argocd team                  deployed by the Argo CD of that kubeconfig context
   k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
   k8tre dev up                                again: repairs what is damaged, else changes nothing";
 
@@ -52,7 +53,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "APP", value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
     pub only: Vec<String>,
 
-    /// Where Argo CD reads your branch [default: cluster, a git server in it].
+    /// Where Argo CD reads your branch [default: cluster, a git server in it; remote for a shared Argo CD].
     #[arg(long, value_enum, value_name = "WHERE", env = "K8TRE_SOURCE", help_heading = "Branch")]
     pub source: Option<SourceKind>,
     /// The git remote for `--source remote` [default: origin].
@@ -90,6 +91,9 @@ pub struct UpArgs {
     /// Install the notifications controller too.
     #[arg(long, help_heading = "Argo CD")]
     pub with_notifications: bool,
+
+    #[command(flatten)]
+    pub shared: SharedArgs,
 
     /// What happens to secrets of the repository's list that are there already [default: merge-keys].
     #[arg(long, value_enum, value_name = "MODE", help_heading = "This run")]

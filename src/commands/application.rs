@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::argocd::NAMESPACE;
+use crate::argocd::side::{self, ArgoCd};
 use crate::commands::{App, select};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
@@ -14,11 +14,11 @@ use crate::steps::look::application_type;
 /// Finding things out in a cluster takes no longer, whatever it answers.
 const FIND_LIMIT: Duration = Duration::from_secs(15);
 
-/// The environment's cluster, for streams that last.
-pub async fn cluster(app: &App, name: &EnvName) -> Result<Kube> {
-    select::journal_of(app, name)?;
+/// Argo CD's side and the environment's cluster, for streams that last.
+pub async fn sides(app: &App, name: &EnvName) -> Result<(ArgoCd, Kube)> {
+    let journal = select::journal_of(app, name)?;
     let kubeconfig = app.dirs.kubeconfig(name.as_str());
-    Kube::open_for_streams(&kubeconfig, None).await.hint(format!("k8tre dev up {name}"))
+    side::open_for_streams(&journal.spec, &kubeconfig).await.hint(format!("k8tre dev up {name}"))
 }
 
 /// A connection for streams has no limits of its own.
@@ -29,14 +29,14 @@ pub async fn answer<T>(name: &EnvName, question: impl Future<Output = Result<T>>
         .hint(format!("k8tre dev status {name}"))
 }
 
-pub async fn find(kube: &Kube, name: &EnvName, word: &str) -> Result<Value> {
+pub async fn find(argocd: &ArgoCd, name: &EnvName, word: &str) -> Result<Value> {
     let of = application_type();
     for full in [word.to_owned(), format!("{word}-{name}")] {
-        if let Some(found) = kube.get(&of, NAMESPACE, &full).await? {
+        if let Some(found) = argocd.get(&of, &full).await? {
             return Ok(found);
         }
     }
-    let all = kube.list(&of, NAMESPACE, "").await?;
+    let all = argocd.list(&of, "").await?;
     let mut names: Vec<&str> = all.iter().filter_map(|app| app["metadata"]["name"].as_str()).collect();
     names.sort_unstable();
     let shown: String = crate::text::one_line(word, 60);

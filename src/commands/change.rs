@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::argocd::NAMESPACE;
+use crate::argocd::side::ArgoCd;
 use crate::commands::{App, select};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, StepId, Walk};
@@ -12,7 +12,6 @@ use crate::gitops::windows;
 use crate::journal::{self, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::Checkout;
-use crate::ports::kube::Kube;
 use crate::spec::Spec;
 use crate::steps::look::{application_type, ignore_absent, refresh};
 use crate::steps::{BRANCH, branch};
@@ -76,12 +75,12 @@ impl Change<'_> {
         Context::new(&self.writer.snapshot(), record, self.app.dirs.clone(), options, self.app.ui.clone())
     }
 
-    /// The environment's cluster, which has to answer.
-    pub async fn kube(&self, cx: &Context) -> Result<Kube> {
+    /// The environment's Argo CD, whose cluster has to answer.
+    pub async fn argocd(&self, cx: &Context) -> Result<ArgoCd> {
         let again = format!("k8tre dev up {}", self.name);
-        let kube = cx.require_kube().await.hint(&again)?;
-        self.unless_cancelled(kube.ready()).await.hint(&again)?;
-        Ok(kube)
+        let argocd = cx.require_argocd().await.hint(&again)?;
+        self.unless_cancelled(argocd.kube.ready()).await.hint(&again)?;
+        Ok(argocd)
     }
 
     /// Refuses before anything is recorded what could not be written to.
@@ -119,7 +118,7 @@ impl Change<'_> {
     /// Asks Argo CD to look at an Application, again and again, until something holds; false when time is up.
     pub async fn until(
         &self,
-        kube: &Kube,
+        argocd: &ArgoCd,
         application: &str,
         limit: Duration,
         mut holds: impl AsyncFnMut() -> Result<bool>,
@@ -132,7 +131,7 @@ impl Change<'_> {
                     return Ok(false);
                 }
                 if nudged.is_none_or(|at| at.elapsed() >= NUDGE) {
-                    refresh(kube, application).await?;
+                    refresh(argocd, application).await?;
                     nudged = Some(Instant::now());
                 }
                 tokio::time::sleep(POLL).await;
@@ -144,12 +143,12 @@ impl Change<'_> {
 }
 
 /// Has every Application of an environment compared with git now: a new commit on the branch is new for each of them.
-pub async fn refresh_all(kube: &Kube, name: &EnvName) -> Result<()> {
-    let all = kube.list(&application_type(), NAMESPACE, "").await?;
+pub async fn refresh_all(argocd: &ArgoCd, name: &EnvName) -> Result<()> {
+    let all = argocd.list(&application_type(), "").await?;
     let ours = all.iter().filter(|app| app["spec"]["project"] == *name.project());
     let ours = ours.filter_map(|app| app["metadata"]["name"].as_str().map(str::to_owned));
     let names: Vec<String> = ours.chain([name.root_application()]).collect();
-    let refreshes = stream::iter(&names).map(|name| refresh(kube, name)).buffer_unordered(AT_ONCE);
+    let refreshes = stream::iter(&names).map(|name| refresh(argocd, name)).buffer_unordered(AT_ONCE);
     // One that is gone meanwhile needs no look.
     let results: Vec<Result<()>> = refreshes.collect().await;
     results.into_iter().try_for_each(ignore_absent)

@@ -10,7 +10,7 @@ use crate::audit::{self, Audit};
 use crate::cli::{DownArgs, UpArgs};
 use crate::commands::{App, select};
 use crate::context::{Context, Options, Record};
-use crate::engine::{Engine, Ledger};
+use crate::engine::{Engine, Ledger, StepId};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{self, Facts, Journal, Lock, Writer};
 use crate::names::EnvName;
@@ -20,6 +20,7 @@ use crate::providers::kind::find_all_owned;
 use crate::report::SCHEMA;
 use crate::sample;
 use crate::settings::{self, Found};
+use crate::shared::answering;
 use crate::steps;
 
 /// Docker may be busy with the removal for a while; it is not waited for without end.
@@ -107,7 +108,8 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let before = audit::before(&cx).await;
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
-    let failures = engine.down(&cx).await.map_err(|error| match error.kind() {
+    let walked = walk(&engine, &cx).await;
+    let failures = walked.map_err(|error| match error.kind() {
         Kind::Interrupted => error.hint(format!("go on: k8tre dev down {name}")),
         _ => error,
     })?;
@@ -129,7 +131,19 @@ async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)>
     Ok((audit, u8::from(!gone)))
 }
 
-fn say(app: &App, name: &EnvName, failures: &[(crate::engine::StepId, Error)], audit: &Audit) {
+type Failures = Vec<(StepId, Error)>;
+
+/// What waits on a shared Argo CD for a cluster that does not answer it need not wait any more once that is gone.
+async fn walk(engine: &Engine<'_, Context>, cx: &Context) -> Result<Failures> {
+    let failures = engine.down(cx).await?;
+    let waited = failures.iter().any(|(id, _)| *id == steps::ROOT) && !engine.ledger.owns(steps::CLUSTER);
+    match cx.spec.argocd.shared() {
+        Some(_) if waited && answering(cx).await.is_ok() => engine.down(cx).await,
+        _ => Ok(failures),
+    }
+}
+
+fn say(app: &App, name: &EnvName, failures: &[(StepId, Error)], audit: &Audit) {
     let ui = &app.ui;
     for (_, error) in failures {
         ui.error(error);

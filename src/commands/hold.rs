@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use crate::argocd::NAMESPACE;
+use crate::argocd::side::ArgoCd;
 use crate::cli::{HoldArgs, ReleaseArgs};
 use crate::commands::change::{Change, refresh_all};
 use crate::commands::{App, application, select};
@@ -15,27 +15,28 @@ use crate::engine::StepId;
 use crate::error::{Error, Result, ResultExt};
 use crate::gitops::windows::{Hold, windows};
 use crate::names::EnvName;
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::Type;
 use crate::report::SCHEMA;
 use crate::steps::look::{application_type, is_absent, is_asked, refresh};
-use crate::steps::{BRANCH, PUBLISH};
+use crate::steps::{BRANCH, PROJECT, PUBLISH};
 
 /// How long Argo CD may take to put the branch's AppProject in place.
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take to begin a sync.
 const SYNC_LIMIT: Duration = Duration::from_secs(20);
-const STEPS: &[StepId] = &[BRANCH, PUBLISH];
+/// The AppProject comes with the branch, or, on a shared Argo CD, by a step of its own.
+const STEPS: &[StepId] = &[BRANCH, PUBLISH, PROJECT];
 
 pub async fn hold(app: &App, args: &HoldArgs) -> Result<u8> {
     let change = Change::begin(app, select::existing_name(app, &args.name.args())?, "dev hold")?;
     let cx = change.context(LIMIT);
-    let kube = change.kube(&cx).await?;
-    let full = change.unless_cancelled(own(&kube, &change.name, &args.app)).await?;
+    let argocd = change.argocd(&cx).await?;
+    let full = change.unless_cancelled(own(&argocd, &change.name, &args.app)).await?;
     change.check_branch(&cx).await?;
     let hold = Hold::new(Timestamp::now(), args.length);
     change.record(|spec| _ = spec.holds.insert(full.clone(), hold))?;
     let again = format!("k8tre dev hold {} --name {}", args.app, change.name);
-    bring(&change, &kube).await.hint(format!("when that is mended, again: {again}"))?;
+    bring(&change, &argocd).await.hint(format!("when that is mended, again: {again}"))?;
 
     if app.ui.is_json() {
         app.ui.json(&json!({"schema": SCHEMA, "environment": change.name, "application": full, "held": hold}))?;
@@ -50,26 +51,26 @@ pub async fn hold(app: &App, args: &HoldArgs) -> Result<u8> {
 pub async fn release(app: &App, args: &ReleaseArgs) -> Result<u8> {
     let change = Change::begin(app, select::existing_name(app, &args.name.args())?, "dev release")?;
     let cx = change.context(LIMIT);
-    let kube = change.kube(&cx).await?;
+    let argocd = change.argocd(&cx).await?;
     let holds = change.spec().holds;
     let recorded = [args.app.clone(), format!("{}-{}", args.app, change.name)];
     let recorded = recorded.into_iter().find(|name| holds.contains_key(name));
     let full = match recorded {
         // Also one that is gone meanwhile.
         Some(name) => name,
-        None => change.unless_cancelled(own(&kube, &change.name, &args.app)).await?,
+        None => change.unless_cancelled(own(&argocd, &change.name, &args.app)).await?,
     };
     change.check_branch(&cx).await?;
     let was_held = holds.get(&full).is_some_and(|hold| !hold.is_over(Timestamp::now()));
     change.record(|spec| _ = spec.holds.remove(&full))?;
     let again = format!("k8tre dev release {} --name {}", args.app, change.name);
-    bring(&change, &kube).await.hint(format!("when that is mended, again: {again}"))?;
-    let synced = change.unless_cancelled(refresh(&kube, &full)).await;
+    bring(&change, &argocd).await.hint(format!("when that is mended, again: {again}"))?;
+    let synced = change.unless_cancelled(refresh(&argocd, &full)).await;
     let moving = match synced {
         _ if is_absent(&synced) => true,
         Err(error) => return Err(error.hint(again)),
         // Argo CD may look before it knows of the project's change; then it is asked again.
-        Ok(()) => change.until(&kube, &full, SYNC_LIMIT, async || moves(&kube, &full).await).await.hint(&again)?,
+        Ok(()) => change.until(&argocd, &full, SYNC_LIMIT, async || moves(&argocd, &full).await).await.hint(&again)?,
     };
     if !moving {
         app.ui.warn(&format!("{full} has not begun to sync; see why: k8tre dev status {}", change.name));
@@ -88,8 +89,8 @@ pub async fn release(app: &App, args: &ReleaseArgs) -> Result<u8> {
 }
 
 /// The full name of an Application of this environment; anybody else's is refused.
-async fn own(kube: &Kube, name: &EnvName, word: &str) -> Result<String> {
-    let found = application::find(kube, name, word).await?;
+async fn own(argocd: &ArgoCd, name: &EnvName, word: &str) -> Result<String> {
+    let found = application::find(argocd, name, word).await?;
     let full = found["metadata"]["name"].as_str().unwrap_or(word).to_owned();
     let project = found["spec"]["project"].as_str().unwrap_or("default");
     if project == name.project() {
@@ -106,8 +107,8 @@ async fn own(kube: &Kube, name: &EnvName, word: &str) -> Result<String> {
 }
 
 /// Whether an Application is as git has it, or on its way there; one that is gone is, too.
-async fn moves(kube: &Kube, full: &str) -> Result<bool> {
-    let Some(found) = kube.get(&application_type(), NAMESPACE, full).await? else {
+async fn moves(argocd: &ArgoCd, full: &str) -> Result<bool> {
+    let Some(found) = argocd.get(&application_type(), full).await? else {
         return Ok(true);
     };
     let status = &found["status"];
@@ -115,23 +116,23 @@ async fn moves(kube: &Kube, full: &str) -> Result<bool> {
 }
 
 /// Publishes the branch with the holds as recorded, and waits until Argo CD's project has them.
-async fn bring(change: &Change<'_>, kube: &Kube) -> Result<()> {
+async fn bring(change: &Change<'_>, argocd: &ArgoCd) -> Result<()> {
     let cx: Context = change.context(LIMIT);
     change.walk(&cx, STEPS).await?;
-    change.unless_cancelled(refresh_all(kube, &change.name)).await?;
+    change.unless_cancelled(refresh_all(argocd, &change.name)).await?;
     let wanted = windows(&cx.spec.holds);
     let (of, name) = (Type::new("argoproj.io/v1alpha1", "AppProject"), cx.spec.name.project());
     let is_live = async || {
-        let project = kube.get(&of, NAMESPACE, &name).await?;
+        let project = argocd.get(&of, &name).await?;
         let there = project.as_ref().and_then(|project| project["spec"]["syncWindows"].as_array());
         Ok(there.map_or(&[][..], Vec::as_slice) == wanted)
     };
     let root = cx.spec.name.root_application();
-    if change.until(kube, &root, LIMIT, is_live).await? {
+    if change.until(argocd, &root, LIMIT, is_live).await? {
         return Ok(());
     }
     let of = application_type();
-    let root = kube.get(&of, NAMESPACE, &root).await?.unwrap_or(Value::Null);
+    let root = argocd.get(&of, &root).await?.unwrap_or(Value::Null);
     let said = root.pointer("/status/operationState/message").and_then(Value::as_str).unwrap_or_default();
     Err(Error::failed(format!("Argo CD has not changed the project {name} within {} s", LIMIT.as_secs()))
         .detail(said)

@@ -21,6 +21,7 @@ mod plan;
 mod preview;
 mod secrets;
 mod select;
+mod shared;
 mod shell;
 mod source;
 mod status;
@@ -81,6 +82,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new() };
     listen(app.cancel.clone())?;
     match command {
+        Command::Shared(command) => shared::run(&app, &command),
         Command::Lint(args) => lint::run(&app, &args),
         Command::Cache(args) => cache::run(&app, &args).await,
         Command::Doctor(args) => doctor::run(&app, &args).await,

@@ -17,17 +17,24 @@ pub async fn settle(spec: &mut Spec, saved: Option<&Journal>, checkout: Option<&
         return Err(Error::usage(format!("the environment {} was published to another place", spec.name))
             .hint(format!("remove it first: k8tre dev down {}", spec.name)));
     }
+    let shared = spec.argocd.shared().is_some();
     let Source::Remote { remote, url: address } = &mut spec.source else { return Ok(()) };
     let checkout = checkout.ok_or_else(|| {
-        Error::usage("the sample has no remote").hint("leave --source away: the sample is read from the cluster")
+        Error::usage("the sample has no remote").hint(match shared {
+            false => "leave --source away: the sample is read from the cluster",
+            true => "a shared Argo CD needs a repository with a remote that it can read: --repo PATH",
+        })
     })?;
     checkout.check_remote(remote)?;
     if address.is_empty() {
         let own = checkout.remote_address(remote).await?;
         *address = url::public(&own).ok_or_else(|| {
-            Error::usage(format!("Argo CD cannot read {} from the cluster", redacted(&own)))
-                .hint("give the address that it can read: --repo-url https://…")
-                .hint("or let it read from the git server in the cluster: --source cluster")
+            let error = Error::usage(format!("Argo CD cannot read {} from the cluster", redacted(&own)))
+                .hint("give the address that it can read: --repo-url https://…");
+            match shared {
+                true => error,
+                false => error.hint("or let it read from the git server in the cluster: --source cluster"),
+            }
         })?;
     }
     Ok(())
@@ -49,6 +56,12 @@ pub async fn check(app: &App, cx: &Context, checkout: &Checkout) -> Result<()> {
     match checkout.readable(url).await? {
         Readable::Yes => {}
         Readable::Refused => {
+            if cx.spec.argocd.shared().is_some() {
+                app.ui.warn(&format!(
+                    "{url} cannot be read without credentials; the shared Argo CD needs a repository Secret for it"
+                ));
+                return Ok(());
+            }
             return Err(Error::preflight(format!("{url} cannot be read without credentials, and Argo CD has none"))
                 .hint("let it read from the git server in the cluster: --source cluster"));
         }

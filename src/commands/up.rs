@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cli::UpArgs;
-use crate::commands::{App, plan, select, source, use_app};
+use crate::commands::{App, plan, select, shared, source, use_app};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, Outcome, Walk};
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -20,6 +20,7 @@ use crate::preflight::{self, Severity};
 use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
+use crate::shared::place;
 use crate::spec::Spec;
 use crate::steps::{branch, cluster, secrets};
 use crate::{gitops, overlay, sample};
@@ -79,6 +80,7 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     let facts = Box::new(journal.facts.clone());
     let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone());
     check(app, &looking, args).await?;
+    shared::confirm(app, &journal, args.run.yes)?;
     Ok((journal, looking))
 }
 
@@ -125,6 +127,7 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
         FileSettings::read(&app.dirs.config.join("config.toml"))?,
     ];
     let mut spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
+    place::settle(&mut spec, args.shared.argocd.as_deref(), saved.as_ref()).await?;
     source::settle(&mut spec, saved.as_ref(), checkout.as_ref()).await?;
     Ok((name, spec))
 }
@@ -168,6 +171,7 @@ pub fn options(args: &UpArgs) -> Options {
         no_prepare: run.no_prepare,
         secrets: args.secrets,
         only: None,
+        renew: true,
     }
 }
 
@@ -221,7 +225,10 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         // A kind that has to be fetched is fetched now: without it there is no need to begin.
         cluster::kind_to_create(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
-    cx.install().await?;
+    match cx.spec.argocd.shared() {
+        None => drop(cx.install().await?),
+        Some(at) => shared::check(app, cx, at).await?,
+    }
     cx.prerequisites().await?;
     if cx.spec.argocd.anonymous {
         app.ui.warn("--anonymous: whoever reaches Argo CD's UI or API has all rights in this cluster, without login");
@@ -344,7 +351,13 @@ async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<
     app.ui.say("");
     let lines = [
         ("see it", format!("k8tre dev status {name}")),
-        ("Argo CD's UI", format!("k8tre dev open --name {name}     (user admin, password: k8tre dev password {name})")),
+        (
+            "Argo CD's UI",
+            match cx.spec.argocd.shared() {
+                None => format!("k8tre dev open --name {name}     (user admin, password: k8tre dev password {name})"),
+                Some(shared) => format!("that of {}, project {}", shared.place(), name.project()),
+            },
+        ),
         ("kubectl", format!("export KUBECONFIG=\"$(k8tre dev kubeconfig {name})\"")),
         ("edit", format!("commit on {} in {}, then: k8tre dev up {name}", name.branch(), cx.spec.repo.display())),
         ("remove it", format!("k8tre dev down {name}")),

@@ -23,7 +23,7 @@ const NAMED: usize = 10;
 pub async fn run(app: &App, args: &UseArgs) -> Result<u8> {
     let change = Change::begin(app, select::existing_name(app, &args.name.args())?, "dev use")?;
     let mut cx = change.context(args.timeout);
-    let kube = change.kube(&cx).await?;
+    let argocd = change.argocd(&cx).await?;
     let (full, folder) = chosen(&cx, &args.app).await?;
     change.check_branch(&cx).await?;
     let checkout = Checkout::open(&cx.spec.repo)?;
@@ -41,7 +41,7 @@ pub async fn run(app: &App, args: &UseArgs) -> Result<u8> {
     let name = &change.name;
     let walked = async {
         change.walk(&cx, STEPS).await?;
-        change.unless_cancelled(refresh_all(&kube, name)).await?;
+        change.unless_cancelled(refresh_all(&argocd, name)).await?;
         change.walk(&cx, &[APPLICATIONS]).await
     };
     walked.await.hint(format!("when that is mended, go on: k8tre dev up {name}"))?;

@@ -11,6 +11,7 @@ use super::tree::Tree;
 use super::url;
 use super::windows::windows;
 use crate::error::{Result, ResultExt};
+use crate::shared::rights::root_project as root_project_name;
 
 /// The AppProject `dev-<name>`: it may deploy to the environment's cluster alone, from the branch and from what else
 /// the ApplicationSets name by its address, such as charts.
@@ -32,7 +33,7 @@ pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
         "kind": "AppProject",
         "metadata": {
             "name": spec.name.project(),
-            "namespace": "argocd",
+            "namespace": spec.namespace,
             // Before the ApplicationSets, whose Applications are refused without it.
             "annotations": {"argocd.argoproj.io/sync-wave": "-1"},
         },
@@ -43,10 +44,28 @@ pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
             "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
         },
     });
-    if !spec.holds.is_empty() {
+    // Where k8tre applies it, a hold that ended has to be seen to be gone.
+    if spec.fenced || !spec.holds.is_empty() {
         project["spec"]["syncWindows"] = windows(&spec.holds).into();
     }
     project
+}
+
+/// The AppProject of the root Application on an Argo CD that serves others too: ApplicationSets beside Argo CD, from
+/// this repository, and nothing else.
+pub fn root_project(spec: &OverlaySpec) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": root_project_name(&spec.name), "namespace": spec.namespace},
+        "spec": {
+            "description": format!("Root Application of the environment of {}", spec.name),
+            "sourceRepos": [spec.repo_url],
+            "destinations": [{"server": super::world::IN_CLUSTER, "namespace": spec.namespace}],
+            "clusterResourceWhitelist": [],
+            "namespaceResourceWhitelist": [{"group": "argoproj.io", "kind": "ApplicationSet"}],
+        },
+    })
 }
 
 /// The AppProject as it stands in the overlay, whose `nameSuffix` completes its name.
@@ -85,13 +104,13 @@ pub fn root_application(repository: &Repository, spec: &OverlaySpec) -> Value {
         "kind": "Application",
         "metadata": {
             "name": spec.name.root_application(),
-            "namespace": "argocd",
+            "namespace": spec.namespace,
             "finalizers": ["resources-finalizer.argocd.argoproj.io"],
         },
         "spec": {
-            "project": "default",
+            "project": if spec.fenced { root_project_name(&spec.name) } else { "default".into() },
             "source": source,
-            "destination": {"server": super::world::IN_CLUSTER, "namespace": "argocd"},
+            "destination": {"server": super::world::IN_CLUSTER, "namespace": spec.namespace},
             "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
         },
     })
@@ -119,11 +138,12 @@ pub fn kustomization(
     if kustomize::kustomization(tree, &repository.root.path).is_none() {
         resources = repository.application_sets.iter().map(|set| set.file.as_str()).collect();
     }
-    let resources = resources.into_iter().map(|path| format!("{up}{path}")).chain(["appproject.yaml".into()]);
+    let resources =
+        resources.into_iter().map(|path| format!("{up}{path}")).chain((!spec.fenced).then(|| "appproject.yaml".into()));
     let text = yaml(&json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "namespace": "argocd",
+        "namespace": spec.namespace,
         "nameSuffix": suffix(spec),
         "resources": resources.collect::<Vec<_>>(),
         "patches": patches,

@@ -6,7 +6,7 @@
 pub mod appset;
 mod blocks;
 pub mod ci_secrets;
-mod environment;
+pub mod environment;
 pub mod finding;
 mod functions;
 mod generate;
@@ -14,6 +14,7 @@ mod glob;
 mod kustomize;
 pub mod labels;
 pub mod lint;
+pub mod named;
 pub mod overlay;
 mod params;
 mod patches;

@@ -47,6 +47,10 @@ pub struct OverlaySpec {
     pub preset: Option<Preset>,
     /// Applications that are not synced by themselves for a time.
     pub holds: Holds,
+    /// Namespace of Argo CD.
+    pub namespace: String,
+    /// Argo CD serves others too: the AppProjects are not in the branch, and the root Application has one of its own.
+    pub fenced: bool,
 }
 
 impl OverlaySpec {
@@ -63,6 +67,8 @@ impl OverlaySpec {
             skip: Vec::new(),
             preset: None,
             holds: Holds::new(),
+            namespace: crate::argocd::NAMESPACE.into(),
+            fenced: false,
             name,
         }
     }
@@ -106,6 +112,8 @@ pub struct Overlay {
     pub files: BTreeMap<String, String>,
     pub root_application: Value,
     pub app_project: Value,
+    /// The AppProject of the root Application, where it has one of its own.
+    pub root_project: Option<Value>,
     pub warnings: Vec<Finding>,
 }
 
@@ -146,8 +154,13 @@ pub fn overlay(repository: &Repository, tree: &dyn Tree, spec: &OverlaySpec) -> 
     let app_project = environment::app_project(repository, spec);
     let folder = spec.folder();
     files.insert(format!("{folder}/kustomization.yaml"), environment::kustomization(repository, tree, spec, &entries)?);
-    files.insert(format!("{folder}/appproject.yaml"), environment::yaml(&environment::unsuffixed(&app_project, spec))?);
-    Ok(Overlay { files, root_application: environment::root_application(repository, spec), app_project, warnings })
+    if !spec.fenced {
+        let unsuffixed = environment::unsuffixed(&app_project, spec);
+        files.insert(format!("{folder}/appproject.yaml"), environment::yaml(&unsuffixed)?);
+    }
+    let root_application = environment::root_application(repository, spec);
+    let root_project = spec.fenced.then(|| environment::root_project(spec));
+    Ok(Overlay { files, root_application, app_project, root_project, warnings })
 }
 
 /// What Argo CD will make of the branch.

@@ -1,6 +1,9 @@
 //! A Kubernetes API server, spoken to with an explicit kubeconfig and context: never with whatever
 //! the user's current context happens to be.
 
+mod access;
+mod exec;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +18,7 @@ use kube::{Client, Config};
 use serde_json::Value;
 
 use crate::error::{Error, Result, ResultExt};
+pub use access::{Right, Token};
 
 /// Field manager of everything that k8tre applies, and prefix of its annotations.
 pub const MANAGER: &str = "k8tre";

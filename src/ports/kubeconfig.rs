@@ -24,6 +24,34 @@ pub fn users() -> Result<PathBuf> {
     Ok(home.home_dir().join(".kube").join("config"))
 }
 
+/// The first of the user's files that has a context, as kubectl looks through them.
+pub fn with_context(context: &str) -> Result<Option<PathBuf>> {
+    Ok(users_files()?.into_iter().find(|file| mentions(context, file)))
+}
+
+/// Names of the contexts in the user's files.
+pub fn contexts() -> Result<Vec<String>> {
+    let files = users_files()?.into_iter().filter(|file| file.exists());
+    let mut names = Vec::new();
+    for file in files {
+        names.extend(read(&file)?.contexts.into_iter().map(|context| context.name));
+    }
+    Ok(names)
+}
+
+fn users_files() -> Result<Vec<PathBuf>> {
+    match environment::var("KUBECONFIG") {
+        Some(list) => Ok(list.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect()),
+        None => Ok(vec![users()?]),
+    }
+}
+
+/// The certificate of the authority by which a cluster is known, as base64 of PEM.
+pub fn authority(file: &Path) -> Result<Option<String>> {
+    let cluster = read(file)?.clusters.into_iter().next().and_then(|named| named.cluster);
+    Ok(cluster.and_then(|cluster| cluster.certificate_authority_data))
+}
+
 /// Whether the environment's context is in the user's file, with the same address.
 pub async fn is_merged(ours: &Path, users: &Path) -> Result<bool> {
     if !users.exists() {

@@ -55,6 +55,8 @@ pub struct FileSettings {
     pub merge_kubeconfig: Option<bool>,
     /// Largest new file that `sync` takes along, such as `5M`.
     pub max_file_size: Option<String>,
+    /// Contexts of the user's kubeconfig that no environment may be registered in: names, or beginnings with a `*`.
+    pub protected_contexts: Vec<String>,
     pub argocd: FileArgoCd,
     pub preset: PresetSpec,
     pub secrets: FileSecrets,
@@ -83,6 +85,12 @@ pub struct FileArgoCd {
     pub dex: Option<bool>,
     /// Install the notifications controller too.
     pub notifications: Option<bool>,
+    /// An Argo CD that others use too, as `CONTEXT` or `CONTEXT/NAMESPACE` of the user's kubeconfig.
+    pub shared: Option<String>,
+    /// Address of the environment's cluster as a shared Argo CD reaches it.
+    pub server: Option<String>,
+    /// How long the token is valid that a shared Argo CD gets, such as `24h`.
+    pub token_ttl: Option<String>,
 }
 
 /// Secrets that are made before the Applications start.

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::{FileSettings, SourceKind};
-use crate::cli::UpArgs;
+use crate::cli::{self, UpArgs};
 use crate::error::{Error, Result};
 use crate::gitops::ci_secrets;
 use crate::names::EnvName;
-use crate::spec::{ARGOCD_VERSION, ArgoCdSpec, KindSpec, Prerequisite, PresetSpec, SecretsSpec, Source, Spec};
+use crate::spec::{
+    ARGOCD_VERSION, ArgoCdAt, ArgoCdSpec, KindSpec, Prerequisite, PresetSpec, SecretsSpec, SharedArgoCd, Source, Spec,
+};
 
 /// What is known of the repository before anything is decided.
 #[derive(Debug, Clone)]
@@ -75,6 +78,8 @@ pub fn settle(
         return Err(Error::usage(format!("\"{version}\" is no version of Argo CD"))
             .hint(format!("versions are written like {ARGOCD_VERSION}: --argocd-version {ARGOCD_VERSION}")));
     }
+    let at = argocd_at(args, saved, files)?;
+    let source = source(args, saved, files, matches!(at, ArgoCdAt::Shared(_)))?;
     Ok(Spec {
         name: name.clone(),
         repo: found.repo,
@@ -99,6 +104,7 @@ pub fn settle(
                 .unwrap_or_else(|| "single".into()),
         },
         argocd: ArgoCdSpec {
+            at,
             version,
             manifest,
             anonymous: args.anonymous || saved_argocd.is_some_and(|s| s.anonymous),
@@ -115,7 +121,7 @@ pub fn settle(
             .or(saved.map(|s| &s.preset))
             .cloned()
             .unwrap_or_default(),
-        source: source(args, saved, files),
+        source,
         secrets: secrets(files, found.lists_secrets),
         prerequisites: prerequisites(files),
         holds: saved.map(|s| s.holds.clone()).unwrap_or_default(),
@@ -124,15 +130,59 @@ pub fn settle(
     })
 }
 
-fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Source {
+/// How long the token of a shared Argo CD is valid if nobody says.
+const TOKEN_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// The Argo CD, as it is given: the file of the context, the namespace and the address are found out afterwards.
+fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Result<ArgoCdAt> {
+    let flags = &args.shared;
+    let given = flags.argocd.clone().or_else(|| files.iter().find_map(|file| file.argocd.shared.clone()));
+    let recorded = match (saved.map(|saved| &saved.argocd.at), given) {
+        (Some(ArgoCdAt::Shared(shared)), _) => shared.clone(),
+        (Some(ArgoCdAt::CoLocated), _) | (None, None) => {
+            let given = [("--server", flags.server.is_some()), ("--token-ttl", flags.token_ttl.is_some())];
+            // Variables and files may say so for other environments.
+            return match given.into_iter().find(|(_, given)| *given).filter(|_| saved.is_none()) {
+                Some((flag, _)) => Err(Error::usage(format!("{flag} is for an Argo CD that others use too"))
+                    .hint("name it: --argocd CONTEXT[/NAMESPACE]")),
+                None => Ok(ArgoCdAt::CoLocated),
+            };
+        }
+        (None, Some(context)) => SharedArgoCd {
+            context,
+            namespace: String::new(),
+            kubeconfig: PathBuf::new(),
+            server: files.iter().find_map(|file| file.argocd.server.clone()).unwrap_or_default(),
+            token_ttl: match files.iter().find_map(|file| file.argocd.token_ttl.clone()) {
+                Some(text) => cli::token_ttl(&text)
+                    .map_err(|why| Error::usage(format!("argocd.token-ttl \"{text}\": {why}")))?
+                    .as_secs(),
+                None => TOKEN_TTL.as_secs(),
+            },
+        },
+    };
+    let server = flags.server.clone().unwrap_or(recorded.server);
+    let token_ttl = flags.token_ttl.map_or(recorded.token_ttl, |ttl| ttl.as_secs());
+    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, ..recorded }))
+}
+
+fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], shared: bool) -> Result<Source> {
     let saved = saved.map(|saved| &saved.source);
     let kind = args.source.or(match saved {
         Some(Source::Cluster) => Some(SourceKind::Cluster),
         Some(Source::Remote { .. }) => Some(SourceKind::Remote),
         None => files.iter().find_map(|file| file.source),
     });
+    // A choice of a file's is for environments that have the choice.
+    let kind = if shared && args.source.is_none() { Some(SourceKind::Remote) } else { kind };
+    if shared && kind == Some(SourceKind::Cluster) {
+        return Err(Error::usage(
+            "a shared Argo CD cannot read from the git server in the environment's cluster: nothing leads into it from there",
+        )
+        .hint("push the branch to a remote that it can read: --source remote --remote REMOTE"));
+    }
     if kind != Some(SourceKind::Remote) {
-        return Source::Cluster;
+        return Ok(Source::Cluster);
     }
     let (saved_remote, saved_url) = match saved {
         Some(Source::Remote { remote, url }) => (Some(remote.clone()), Some(url.clone())),
@@ -144,7 +194,7 @@ fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Source
     // An address that was settled for one remote says nothing of another.
     let saved_url = saved_url.filter(|_| saved_remote.as_ref() == Some(&remote));
     let url = args.repo_url.clone().or(saved_url).or_else(|| files.iter().find_map(|file| file.repo_url.clone()));
-    Source::Remote { remote, url: url.unwrap_or_default() }
+    Ok(Source::Remote { remote, url: url.unwrap_or_default() })
 }
 
 /// Only files and the repository decide, so they decide each time.

@@ -7,14 +7,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::argocd::NAMESPACE;
 use crate::argocd::application::{Verdict, judge};
 use crate::argocd::held::judge_held;
+use crate::argocd::side::ArgoCd;
 use crate::causes::Cause;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Kind, Result};
-use crate::ports::kube::Kube;
 use crate::steps::explain::{Look, explain_all, hints, kubeconfig_hint};
 use crate::steps::look::{application_set_type, application_type, ignore_absent, refresh, regenerate};
 use crate::steps::{APPLICATIONS, ROOT};
@@ -30,6 +29,8 @@ pub struct Applications;
 #[derive(Debug, Clone)]
 pub struct Judged {
     pub name: String,
+    /// Where Argo CD keeps it.
+    pub namespace: String,
     pub verdict: Verdict,
     /// What Argo CD holds; `None` if it holds nothing of that name.
     pub actual: Option<Value>,
@@ -48,18 +49,19 @@ impl Judged {
 
     /// As the causes are asked for: one that is not there by its name alone.
     pub fn subject(&self) -> Value {
-        self.actual.clone().unwrap_or_else(|| json!({"metadata": {"name": self.name, "namespace": NAMESPACE}}))
+        self.actual.clone().unwrap_or_else(|| json!({"metadata": {"name": self.name, "namespace": self.namespace}}))
     }
 }
 
 /// Judges the root Application and every predicted one, and names those that nobody predicted.
-pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
+pub async fn judge_all(cx: &Context, argocd: &ArgoCd) -> Result<Vec<Judged>> {
     let overlay = cx.overlay().await?;
     let now = Timestamp::now();
     let project = cx.spec.name.project();
     let root = cx.spec.name.root_application();
-    let mut found: BTreeMap<String, Value> = kube
-        .list(&application_type(), NAMESPACE, "")
+    let namespace = &argocd.namespace;
+    let mut found: BTreeMap<String, Value> = argocd
+        .list(&application_type(), "")
         .await?
         .into_iter()
         .filter(|app| app["spec"]["project"] == *project || app["metadata"]["name"] == *root)
@@ -83,11 +85,12 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
                 }
                 None => Verdict::Waiting("Argo CD has not made it yet".into()),
             };
-            Judged { name, verdict, actual, cause: None }
+            Judged { name, namespace: namespace.clone(), verdict, actual, cause: None }
         })
         .collect();
     judged.extend(found.into_iter().map(|(name, application)| Judged {
         name,
+        namespace: namespace.clone(),
         verdict: Verdict::Waiting("it is not expected, and should go away".into()),
         actual: Some(application),
         cause: None,
@@ -96,32 +99,32 @@ pub async fn judge_all(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
 }
 
 /// Those that this run waits for.
-async fn wanted(cx: &Context, kube: &Kube) -> Result<Vec<Judged>> {
-    let mut judged = judge_all(cx, kube).await?;
+async fn wanted(cx: &Context, argocd: &ArgoCd) -> Result<Vec<Judged>> {
+    let mut judged = judge_all(cx, argocd).await?;
     judged.retain(|one| cx.options.only.as_ref().is_none_or(|only| *only == one.name));
     Ok(judged)
 }
 
 /// Asks Argo CD to look again where it has not seen the newest commit, or shows an error whose cause
 /// may have gone: its own next look can be minutes away.
-async fn nudge(kube: &Kube, judged: &[Judged], sets: &[String]) -> Result<()> {
+async fn nudge(argocd: &ArgoCd, judged: &[Judged], sets: &[String]) -> Result<()> {
     for one in judged.iter().filter(|one| !one.verdict.is_healthy()) {
         let running = one.actual.as_ref().is_some_and(|app| app["status"]["operationState"]["phase"] == "Running");
         if one.actual.is_some() && !running {
-            ignore_absent(refresh(kube, &one.name).await)?;
+            ignore_absent(refresh(argocd, &one.name).await)?;
         }
     }
     if judged.iter().any(|one| one.actual.is_none()) {
         for set in sets {
-            ignore_absent(regenerate(kube, set).await)?;
+            ignore_absent(regenerate(argocd, set).await)?;
         }
     }
     Ok(())
 }
 
-async fn our_sets(cx: &Context, kube: &Kube) -> Result<Vec<String>> {
+pub async fn our_sets(cx: &Context, argocd: &ArgoCd) -> Result<Vec<String>> {
     let project = cx.spec.name.project();
-    let sets = kube.list(&application_set_type(), NAMESPACE, "").await?;
+    let sets = argocd.list(&application_set_type(), "").await?;
     Ok(sets
         .iter()
         .filter(|set| set["spec"]["template"]["spec"]["project"] == *project)
@@ -157,21 +160,22 @@ impl Step<Context> for Applications {
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
-        let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        Ok(state_of(&wanted(cx, &kube).await?))
+        let Some(argocd) = cx.argocd().await? else { return Ok(Context::needs_cluster()) };
+        Ok(state_of(&wanted(cx, &argocd).await?))
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
         if cx.options.no_wait {
             return Ok(());
         }
-        let kube = cx.require_kube().await?;
+        let sides = cx.require_sides().await?;
+        let argocd = &sides.argocd;
         let deadline = Instant::now() + cx.options.timeout;
         let mut nudged = Instant::now();
         let mut look = Look::begin();
         loop {
-            let mut judged = wanted(cx, &kube).await?;
-            look.follow(&kube, &mut judged).await;
+            let mut judged = wanted(cx, argocd).await?;
+            look.follow(&sides, &mut judged).await;
             let healthy = judged.iter().filter(|one| one.verdict.is_healthy()).count();
             let Some(worst) = worst(&judged) else { return Ok(()) };
             cx.detail(
@@ -179,11 +183,11 @@ impl Step<Context> for Applications {
                 &format!("{healthy} of {} healthy; {}: {}", judged.len(), worst.name, worst.why(120)),
             );
             if Instant::now() >= deadline {
-                explain_all(&kube, &mut judged).await;
+                explain_all(&sides, &mut judged).await;
                 return Err(unhealthy(cx, &judged));
             }
             if nudged.elapsed() >= NUDGE {
-                nudge(&kube, &judged, &our_sets(cx, &kube).await?).await?;
+                nudge(argocd, &judged, &our_sets(cx, argocd).await?).await?;
                 nudged = Instant::now();
             }
             tokio::time::sleep(POLL).await;

@@ -183,7 +183,20 @@ async fn create(cx: &Context) -> Result<()> {
 async fn prepared_image(cx: &Context, node_image: &str) -> Option<String> {
     let make = async || -> Result<Option<String>> {
         let docker = cx.docker().await?;
-        let images = cx.install().await?.images();
+        let mut images = cx.images().await?;
+        if cx.spec.argocd.shared().is_some() {
+            // What the branch names may be pulled by the cluster itself; what Docker holds need not be.
+            let mut here = Vec::new();
+            for image in images {
+                if docker.image_present(&image).await? {
+                    here.push(image);
+                }
+            }
+            if here.is_empty() {
+                return Ok(None);
+            }
+            images = here;
+        }
         let references: Vec<&str> = images.iter().map(String::as_str).collect();
         let Some(prepared) = Prepared::plan(docker, node_image, &references).await? else { return Ok(None) };
         if !prepared.is_made(docker).await? {

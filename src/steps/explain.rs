@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::argocd::application::Verdict;
+use crate::argocd::side::Sides;
 use crate::causes::{Cause, causes};
 use crate::names::EnvName;
-use crate::ports::kube::Kube;
 use crate::steps::applications::Judged;
 
 /// How often the causes are looked for while waiting.
@@ -21,10 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const HINTS: usize = 8;
 
 /// Looks in the cluster for the cause of each Application that is not healthy; bounded.
-pub async fn explain_all(kube: &Kube, judged: &mut [Judged]) {
+pub async fn explain_all(sides: &Sides, judged: &mut [Judged]) {
     let unhealthy = |one: &&Judged| !one.verdict.is_healthy();
     let subjects: Vec<Value> = judged.iter().filter(unhealthy).map(Judged::subject).collect();
-    let mut found = causes(kube, &subjects.iter().collect::<Vec<_>>()).await;
+    let mut found = causes(sides, &subjects.iter().collect::<Vec<_>>()).await;
     for one in judged.iter_mut() {
         one.cause = found.remove(&one.name);
     }
@@ -44,7 +44,7 @@ impl Look {
     }
 
     /// Adds the causes that were found last, and looks again when it is time.
-    pub async fn follow(&mut self, kube: &Kube, judged: &mut [Judged]) {
+    pub async fn follow(&mut self, sides: &Sides, judged: &mut [Judged]) {
         if let Some(task) = self.task.take_if(|task| task.is_finished()) {
             let explained = task.await.unwrap_or_default();
             self.found = explained.into_iter().filter_map(|one| Some((one.name, one.cause?))).collect();
@@ -62,10 +62,10 @@ impl Look {
         let due = self.last.is_none_or(|last| last.elapsed() >= LOOK);
         if self.task.is_none() && due && !of_interest.is_empty() {
             self.last = Some(Instant::now());
-            let kube = kube.clone();
+            let sides = sides.clone();
             self.task = Some(AbortOnDropHandle::new(tokio::spawn(async move {
                 let mut judged = of_interest;
-                explain_all(&kube, &mut judged).await;
+                explain_all(&sides, &mut judged).await;
                 judged
             })));
         }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_table_shows_the_root_and_argo_cds_words_only_without_one() {
         let verdict = Verdict::Failing("Degraded".into());
-        let mut judged = Judged { name: "app".into(), verdict, actual: None, cause: None };
+        let mut judged = Judged { name: "app".into(), namespace: "argocd".into(), verdict, actual: None, cause: None };
         assert_eq!(judged.why(80), "Degraded");
         judged.cause = Some(cause("a"));
         assert_eq!(judged.why(80), "no Secret");

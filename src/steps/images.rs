@@ -23,7 +23,7 @@ async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
     let docker = cx.docker().await?;
     let mut here = Vec::new();
     let prerequisites = cx.outlined_prerequisites().await?.iter().flat_map(|one| one.images.clone());
-    for image in cx.install().await?.images().into_iter().chain(prerequisites) {
+    for image in cx.images().await?.into_iter().chain(prerequisites) {
         if docker.image_present(&image).await? {
             here.push(image);
         }

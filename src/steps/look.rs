@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::argocd::NAMESPACE;
+use crate::argocd::side::ArgoCd;
 use crate::error::Result;
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::Type;
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 const REGENERATE: &str = "argocd.argoproj.io/application-set-refresh";
@@ -18,15 +18,15 @@ pub fn application_set_type() -> Type {
 }
 
 /// Has an Application compared with git now.
-pub async fn refresh(kube: &Kube, application: &str) -> Result<()> {
+pub async fn refresh(argocd: &ArgoCd, application: &str) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {REFRESH: "normal"}}});
-    kube.merge(&application_type(), NAMESPACE, application, &patch).await
+    argocd.merge(&application_type(), application, &patch).await
 }
 
 /// The same, and has it synced at once.
-pub async fn begin(kube: &Kube, application: &str, operation: &Value) -> Result<()> {
+pub async fn begin(argocd: &ArgoCd, application: &str, operation: &Value) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {REFRESH: "normal"}}, "operation": operation});
-    kube.merge(&application_type(), NAMESPACE, application, &patch).await
+    argocd.merge(&application_type(), application, &patch).await
 }
 
 /// Whether Argo CD has yet to answer: it takes the annotation away with the look that it asked for.
@@ -35,9 +35,9 @@ pub fn is_asked(application: &Value) -> bool {
 }
 
 /// Has an ApplicationSet's generators looked at now.
-pub async fn regenerate(kube: &Kube, set: &str) -> Result<()> {
+pub async fn regenerate(argocd: &ArgoCd, set: &str) -> Result<()> {
     let patch = json!({"metadata": {"annotations": {REGENERATE: "true"}}});
-    kube.merge(&application_set_type(), NAMESPACE, set, &patch).await
+    argocd.merge(&application_set_type(), set, &patch).await
 }
 
 /// Whether what was to be changed is not there.

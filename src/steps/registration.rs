@@ -7,17 +7,14 @@ use async_trait::async_trait;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-use crate::argocd::NAMESPACE;
-use crate::context::{Context, IN_CLUSTER};
+use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
+use crate::gitops::world::IN_CLUSTER;
+use crate::shared::rights::secret_name;
 use crate::steps::{ARGOCD_CONFIG, BRANCH, CLUSTER, REGISTRATION, objects};
 
 pub struct Registration;
-
-pub fn secret_name(cx: &Context) -> String {
-    format!("k8tre-cluster-{}", cx.spec.name)
-}
 
 async fn secret(cx: &Context) -> Result<Value> {
     let mut labels = json!(cx.overlay().await?.labels);
@@ -25,7 +22,7 @@ async fn secret(cx: &Context) -> Result<Value> {
     let encoded = |text: &str| BASE64_STANDARD.encode(text);
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": {"name": secret_name(cx), "namespace": NAMESPACE, "labels": labels},
+        "metadata": {"name": secret_name(&cx.spec.name), "labels": labels},
         "data": {
             "name": encoded(&cx.cluster_name()),
             "server": encoded(IN_CLUSTER),
@@ -55,18 +52,19 @@ impl Step<Context> for Registration {
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
-        let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        objects::observe(&kube, &secret(cx).await?, NAMESPACE, &cx.id).await
+        let Some(argocd) = cx.argocd().await? else { return Ok(Context::needs_cluster()) };
+        objects::observe(&argocd.kube, &secret(cx).await?, &argocd.namespace, &cx.id).await
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
-        let kube = cx.require_kube().await?;
-        objects::refuse_foreign(&kube, &secret(cx).await?, NAMESPACE, &cx.id).await?;
-        kube.apply(&secret(cx).await?, NAMESPACE).await.map(drop)
+        let argocd = cx.require_argocd().await?;
+        let secret = secret(cx).await?;
+        objects::refuse_foreign(&argocd.kube, &secret, &argocd.namespace, &cx.id).await?;
+        argocd.apply(&secret).await.map(drop)
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
-        let Some(kube) = cx.kube().await? else { return Ok(()) };
-        objects::delete_owned(&kube, &secret(cx).await?, NAMESPACE, &cx.id).await
+        let Some(argocd) = cx.argocd().await? else { return Ok(()) };
+        objects::delete_owned(&argocd.kube, &secret(cx).await?, &argocd.namespace, &cx.id).await
     }
 }

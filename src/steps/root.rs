@@ -3,19 +3,22 @@
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::argocd::NAMESPACE;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::steps::{ARGOCD, CLUSTER, PUBLISH, REGISTRATION, ROOT, SECRETS, objects};
+use crate::shared::{marked, removal};
+use crate::steps::{ARGOCD, CLUSTER, PROJECT, PUBLISH, REGISTRATION, ROOT, SECRETS, objects};
 
 pub struct Root {
     pub after_secrets: bool,
+    /// On an Argo CD that others use too.
+    pub shared: bool,
 }
 
 async fn application(cx: &Context) -> Result<Value> {
     let overlay = cx.overlay().await?;
-    Ok(objects::owned(overlay.root_application.clone(), &cx.id))
+    let root = overlay.root_application.clone();
+    Ok(if cx.spec.argocd.shared().is_some() { marked(cx, root) } else { objects::owned(root, &cx.id) })
 }
 
 #[async_trait]
@@ -27,11 +30,13 @@ impl Step<Context> for Root {
     fn needs(&self) -> &[StepId] {
         // An Application made before the repo-server answers stays in error until somebody refreshes it.
         const NEEDS: [StepId; 4] = [PUBLISH, REGISTRATION, ARGOCD, SECRETS];
-        if self.after_secrets { &NEEDS } else { &NEEDS[..3] }
+        const SHARED: [StepId; 4] = [PUBLISH, REGISTRATION, PROJECT, SECRETS];
+        let needs = if self.shared { &SHARED } else { &NEEDS };
+        if self.after_secrets { needs } else { &needs[..3] }
     }
 
     fn inside(&self) -> Option<StepId> {
-        Some(CLUSTER)
+        (!self.shared).then_some(CLUSTER)
     }
 
     fn describe(&self) -> String {
@@ -39,21 +44,25 @@ impl Step<Context> for Root {
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
-        let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
-        objects::observe(&kube, &application(cx).await?, NAMESPACE, &cx.id).await
+        let Some(argocd) = cx.argocd().await? else { return Ok(Context::needs_cluster()) };
+        objects::observe(&argocd.kube, &application(cx).await?, &argocd.namespace, &cx.id).await
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
-        let kube = cx.require_kube().await?;
+        let argocd = cx.require_argocd().await?;
+        let (kube, namespace) = (&argocd.kube, &argocd.namespace);
         let application = application(cx).await?;
-        objects::refuse_foreign(&kube, &application, NAMESPACE, &cx.id).await?;
+        objects::refuse_foreign(kube, &application, namespace, &cx.id).await?;
         // What is applied to an Application that is being deleted goes with it.
-        objects::await_deletion(&kube, &application, NAMESPACE, |text| cx.detail(ROOT, text)).await?;
-        kube.apply(&application, NAMESPACE).await.map(drop)
+        objects::await_deletion(kube, &application, namespace, |text| cx.detail(ROOT, text)).await?;
+        argocd.apply(&application).await.map(drop)
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
-        let Some(kube) = cx.kube().await? else { return Ok(()) };
-        objects::delete_owned(&kube, &application(cx).await?, NAMESPACE, &cx.id).await
+        if self.shared {
+            return removal::remove_applications(cx).await;
+        }
+        let Some(argocd) = cx.argocd().await? else { return Ok(()) };
+        objects::delete_owned(&argocd.kube, &application(cx).await?, &argocd.namespace, &cx.id).await
     }
 }

@@ -9,12 +9,11 @@ use serde_json::Value;
 
 use super::Change;
 use super::operation::{operation, patient};
-use crate::argocd::NAMESPACE;
 use crate::argocd::application::{Verdict, compared_after_sync, unhealthy};
+use crate::argocd::side::Sides;
 use crate::causes::Cause;
 use crate::context::Context;
 use crate::error::Result;
-use crate::ports::kube::Kube;
 use crate::steps::applications::Judged;
 use crate::steps::explain::{Look, explain_all};
 use crate::steps::look::{application_type, begin, ignore_absent, is_asked, refresh, regenerate};
@@ -59,7 +58,7 @@ impl End {
 
 /// The wait for one change.
 pub struct Wait {
-    kube: Kube,
+    sides: Sides,
     commit: String,
     began: Instant,
     pending: BTreeMap<String, Pending>,
@@ -88,7 +87,7 @@ struct Pending {
 impl Wait {
     /// Sees how things are before the change is published. `more` are Applications that did not settle before.
     pub async fn begin(cx: &Context, change: &Change, more: &BTreeSet<String>) -> Result<Wait> {
-        let kube = cx.require_kube().await?;
+        let sides = cx.require_sides().await?;
         let predicted: BTreeMap<&str, _> =
             change.deployed.prediction.applications.iter().map(|app| (&*app.name, app)).collect();
         let still = more.iter().filter(|name| predicted.contains_key(name.as_str())).cloned();
@@ -106,7 +105,7 @@ impl Wait {
         }
         let root = change.touched.root.then(|| cx.spec.name.root_application());
         let (sets, commit) = (change.touched.application_sets.clone(), change.commit.to_string());
-        Ok(Wait { kube, commit, began: Instant::now(), pending, sets, root })
+        Ok(Wait { sides, commit, began: Instant::now(), pending, sets, root })
     }
 
     /// How healthy the Applications are before the change.
@@ -126,14 +125,14 @@ impl Wait {
     /// Has them look again: the change is there.
     pub async fn ask(&self) -> Result<()> {
         let sets = async {
-            let asked = self.sets.iter().map(|set| regenerate(&self.kube, set));
+            let asked = self.sets.iter().map(|set| regenerate(&self.sides.argocd, set));
             join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
         let applications = async {
             let asked = self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, one)| async {
                 match &one.operation {
-                    Some(operation) => begin(&self.kube, name, operation).await,
-                    None => refresh(&self.kube, name).await,
+                    Some(operation) => begin(&self.sides.argocd, name, operation).await,
+                    None => refresh(&self.sides.argocd, name).await,
                 }
             });
             join_all(asked).await.into_iter().try_for_each(ignore_absent)
@@ -159,22 +158,23 @@ impl Wait {
                         settled.push(Settled { end, took: self.began.elapsed(), name: name.clone() });
                         if self.root.as_ref() == Some(&name) {
                             // A generator looks at the newest commit only when it is told to.
-                            join_all(self.sets.iter().map(|set| regenerate(&self.kube, set))).await;
+                            join_all(self.sets.iter().map(|set| regenerate(&self.sides.argocd, set))).await;
                         }
                     }
-                    State::Again => ignore_absent(refresh(&self.kube, &name).await)?,
-                    State::Patiently(operation) => ignore_absent(begin(&self.kube, &name, &operation).await)?,
+                    State::Again => ignore_absent(refresh(&self.sides.argocd, &name).await)?,
+                    State::Patiently(operation) => ignore_absent(begin(&self.sides.argocd, &name, &operation).await)?,
                     State::Waiting(verdict) => {
-                        waiting.push(Judged { name, verdict, actual: state.cloned(), cause: None });
+                        let namespace = self.sides.argocd.namespace.clone();
+                        waiting.push(Judged { name, namespace, verdict, actual: state.cloned(), cause: None });
                     }
                 }
             }
-            look.follow(&self.kube, &mut waiting).await;
+            look.follow(&self.sides, &mut waiting).await;
             if let Some(one) = waiting.first() {
                 say(&format!("{}: {}", one.name, one.why(120)));
             }
             if late {
-                explain_all(&self.kube, &mut waiting).await;
+                explain_all(&self.sides, &mut waiting).await;
                 settled.extend(waiting.into_iter().map(|one| {
                     let end = End::Late(one.verdict.reason().to_owned(), one.cause);
                     Settled { name: one.name, end, took: self.began.elapsed() }
@@ -205,12 +205,13 @@ impl Wait {
         let found = self.read(&failed).await.unwrap_or_default();
         let judged = failed.iter().map(|name| Judged {
             name: name.clone(),
+            namespace: self.sides.argocd.namespace.clone(),
             verdict: Verdict::Failing(String::new()),
             actual: found.get(name).cloned(),
             cause: None,
         });
         let mut judged: Vec<Judged> = judged.collect();
-        explain_all(&self.kube, &mut judged).await;
+        explain_all(&self.sides, &mut judged).await;
         for one in settled {
             if let End::Failed(_, cause) = &mut one.end {
                 *cause = judged.iter().find(|judged| judged.name == one.name).and_then(|judged| judged.cause.clone());
@@ -222,9 +223,9 @@ impl Wait {
         let named = |app: Value| Some((app["metadata"]["name"].as_str()?.to_owned(), app));
         let of = application_type();
         if names.len() > FEW {
-            return Ok(self.kube.list(&of, NAMESPACE, "").await?.into_iter().filter_map(named).collect());
+            return Ok(self.sides.argocd.list(&of, "").await?.into_iter().filter_map(named).collect());
         }
-        let found = join_all(names.iter().map(|name| self.kube.get(&of, NAMESPACE, name))).await;
+        let found = join_all(names.iter().map(|name| self.sides.argocd.get(&of, name))).await;
         let found: Result<Vec<Option<Value>>> = found.into_iter().collect();
         Ok(found?.into_iter().flatten().filter_map(named).collect())
     }

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::argocd::NAMESPACE;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::gitops::touched::{Touched, touched};
@@ -141,7 +140,7 @@ pub async fn publish(cx: &Context, change: &Change) -> Result<()> {
         checkout.forget_kept(name)?;
     }
     if let Some(root) = &change.root_application {
-        cx.require_kube().await?.apply(&objects::owned(root.clone(), &cx.id), NAMESPACE).await?;
+        cx.require_argocd().await?.apply(&objects::owned(root.clone(), &cx.id)).await?;
     }
     Ok(())
 }

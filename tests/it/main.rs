@@ -33,6 +33,7 @@ mod kind_binary;
 mod kind_prepared;
 mod preflight;
 mod sample;
+mod shared;
 mod sync;
 mod sync_leaves;
 mod use_app;

@@ -11,9 +11,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::argocd::side::{ArgoCd, Sides};
 use crate::causes::{causes, pods_of};
 use crate::cli::LogsArgs;
-use crate::commands::application::{answer, cluster, find};
+use crate::commands::application::{answer, find, sides};
 use crate::commands::{App, select};
 use crate::error::{Error, Kind, Result};
 use crate::names::EnvName;
@@ -35,13 +36,13 @@ const READ_LIMIT: Duration = Duration::from_secs(30);
 
 pub async fn run(app: &App, args: &LogsArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name.args())?;
-    let kube = cluster(app, &name).await?;
-    let application = answer(&name, find(&kube, &name, &args.app)).await?;
+    let both = &sides(app, &name).await?;
+    let application = answer(&name, find(&both.0, &name, &args.app)).await?;
     let mut printer = Printer::new(&app.ui);
     let follow = async {
         match args.no_follow || args.previous {
-            true => once(&kube, &name, &application, args, &mut printer).await,
-            false => follow(app, &kube, &name, application, args, &mut printer).await,
+            true => once(both, &name, &application, args, &mut printer).await,
+            false => follow(app, both, &name, application, args, &mut printer).await,
         }
     };
     tokio::select! {
@@ -56,8 +57,12 @@ fn start(args: &LogsArgs) -> Start {
     Start { tail, since, after: None, previous: args.previous }
 }
 
+/// Where the Application is, and where its pods are.
+type Both = (ArgoCd, Kube);
+
 /// Everything there is, in the order of time.
-async fn once(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs, printer: &mut Printer<'_>) -> Result<()> {
+async fn once(both: &Both, name: &EnvName, app: &Value, args: &LogsArgs, printer: &mut Printer<'_>) -> Result<()> {
+    let (_, kube) = both;
     let pods = answer(name, pods_of(kube, app)).await?;
     let sources = sources(&pods, args.container.as_deref(), args.previous);
     if sources.is_empty() && args.previous && !pods.is_empty() {
@@ -68,7 +73,7 @@ async fn once(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs, printer
         .hint(format!("see what they say now: k8tre dev logs {}", args.app)));
     }
     if sources.is_empty() {
-        return Err(silence(kube, app, args).await);
+        return Err(silence(both, app, args).await);
     }
     let containers = shown(&sources);
     let mut tasks = JoinSet::new();
@@ -116,7 +121,7 @@ struct Progress {
 
 async fn follow(
     app: &App,
-    kube: &Kube,
+    both: &Both,
     name: &EnvName,
     mut application: Value,
     args: &LogsArgs,
@@ -151,7 +156,7 @@ async fn follow(
                 *progress = Progress { reading: false, ended: !running, after: after.or(progress.after) };
             }
             _ = timer.tick() => {
-                let (found, again) = match look(kube, name, &application, args).await {
+                let (found, again) = match look(both, name, &application, args).await {
                     Ok(found) => found,
                     Err(error) if first => return Err(error),
                     Err(error) => {
@@ -161,7 +166,7 @@ async fn follow(
                 };
                 application = again.unwrap_or(application);
                 if found.is_empty() && known.is_empty() {
-                    let error = silence(kube, &application, args).await;
+                    let error = silence(both, &application, args).await;
                     if error.kind() != Kind::Unhealthy {
                         return Err(error);
                     }
@@ -178,7 +183,7 @@ async fn follow(
                     // Pods that come while following are read from their start.
                     let from = if first { start(args) } else { Start::default() };
                     let from = if after.is_some() { Start { after, ..Start::default() } } else { from };
-                    let (kube, sender) = (kube.clone(), sender.clone());
+                    let (kube, sender) = (both.1.clone(), sender.clone());
                     tasks.spawn(async move {
                         let read = read(&kube, &source, from, true, sender).await;
                         (source.key(), source.running, read.ok().flatten().or(after))
@@ -191,9 +196,10 @@ async fn follow(
 }
 
 /// What can be read now, and the Application as it is now if it is still there.
-async fn look(kube: &Kube, name: &EnvName, app: &Value, args: &LogsArgs) -> Result<(Vec<Source>, Option<Value>)> {
+async fn look(both: &Both, name: &EnvName, app: &Value, args: &LogsArgs) -> Result<(Vec<Source>, Option<Value>)> {
+    let (argocd, kube) = both;
     answer(name, async {
-        let again = find(kube, name, app["metadata"]["name"].as_str().unwrap_or(&args.app)).await.ok();
+        let again = find(argocd, name, app["metadata"]["name"].as_str().unwrap_or(&args.app)).await.ok();
         let pods = pods_of(kube, again.as_ref().unwrap_or(app)).await?;
         Ok((sources(&pods, args.container.as_deref(), false), again))
     })
@@ -215,11 +221,12 @@ fn repeat(app: &App, said: &mut String, text: &str) {
 }
 
 /// Why there is nothing to read.
-async fn silence(kube: &Kube, app: &Value, args: &LogsArgs) -> Error {
+async fn silence(both: &Both, app: &Value, args: &LogsArgs) -> Error {
     let name = app["metadata"]["name"].as_str().unwrap_or(&args.app);
     let which = args.container.as_ref().map(|container| format!(" with a container {container}")).unwrap_or_default();
     let healthy = app["status"]["health"]["status"] == "Healthy";
-    match causes(kube, &[app]).await.remove(name).filter(|_| !healthy || app["status"]["conditions"].is_array()) {
+    let sides = Sides { argocd: both.0.clone(), workloads: Some(both.1.clone()) };
+    match causes(&sides, &[app]).await.remove(name).filter(|_| !healthy || app["status"]["conditions"].is_array()) {
         Some(cause) => {
             let error =
                 Error::new(Kind::Unhealthy, format!("no pod of {name}{which} can log: {cause}  [{}]", cause.code));

@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::argocd::NAMESPACE;
+use crate::argocd::side::ArgoCd;
 use crate::cli::{NameArgs, OpenArgs};
-use crate::commands::application::{answer, cluster, find};
+use crate::commands::application::{answer, find, sides};
 use crate::commands::{App, select};
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
@@ -31,8 +31,15 @@ const RESOLVE: Duration = Duration::from_secs(2);
 
 pub async fn password(app: &App, args: &NameArgs) -> Result<u8> {
     let name = select::existing_name(app, args)?;
-    let kube = cluster(app, &name).await?;
-    let password = answer(&name, admin_password(&kube)).await?;
+    let (argocd, _) = sides(app, &name).await?;
+    if let Some(shared) = select::journal_of(app, &name)?.spec.argocd.shared() {
+        return Err(Error::usage(format!(
+            "the Argo CD of {name} is shared, in {}: its administrators know how to log in",
+            shared.place()
+        ))
+        .hint(format!("its UI: k8tre dev open --name {name}")));
+    }
+    let password = answer(&name, admin_password(&argocd.kube)).await?;
     match app.ui.is_json() {
         true => app.ui.json(&serde_json::json!({"username": "admin", "password": password}))?,
         false => app.ui.data(&password),
@@ -42,11 +49,11 @@ pub async fn password(app: &App, args: &NameArgs) -> Result<u8> {
 
 pub async fn run(app: &App, args: &OpenArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name.args())?;
-    let kube = cluster(app, &name).await?;
+    let (argocd, kube) = sides(app, &name).await?;
     let published = published(&name).await;
     let mut found = Vec::new();
     for target in &args.targets {
-        let ways = answer(&name, ways_to(app, &kube, &name, target, &published)).await?;
+        let ways = answer(&name, ways_to(app, (&argocd, &kube), &name, target, &published)).await?;
         found.extend(ways.into_iter().map(|way| (target.clone(), way)));
     }
     let forwards = found.iter().filter(|(_, way)| matches!(way, Way::Forward { .. })).count();
@@ -55,7 +62,7 @@ pub async fn run(app: &App, args: &OpenArgs) -> Result<u8> {
             .hint("without --port free ones are taken"));
     }
     let (mut held, mut opened) = (JoinSet::new(), Vec::new());
-    for (target, way) in found {
+    for (name_of_target, way) in found {
         let (url, through) = match way {
             Way::Direct { url, through } => (url, through),
             Way::Forward { scheme, service, target } => {
@@ -65,13 +72,14 @@ pub async fn run(app: &App, args: &OpenArgs) -> Result<u8> {
                     .with_context(|| format!("cannot listen on port {port}"))
                     .hint("without --port a free one is taken")?;
                 let url = format!("{scheme}://{}/", listener.local_addr()?);
-                let (kube, ui, shown) = (kube.clone(), app.ui.clone(), service.clone());
+                let kube = if name_of_target == ARGOCD { argocd.kube.clone() } else { kube.clone() };
+                let (ui, shown) = (app.ui.clone(), service.clone());
                 let failed = move |error: Error| ui.warn(&format!("{shown}: {error}"));
                 held.spawn(async move { forward::serve(&kube, listener, target, failed).await });
                 (url, format!("Service {service}"))
             }
         };
-        opened.push((target, url, through));
+        opened.push((name_of_target, url, through));
     }
     show(app, &name, &opened)?;
     if !args.print {
@@ -105,17 +113,23 @@ fn show(app: &App, name: &EnvName, opened: &[(String, String, String)]) -> Resul
     Ok(())
 }
 
-async fn ways_to(app: &App, kube: &Kube, name: &EnvName, target: &str, published: &[HostPort]) -> Result<Vec<Way>> {
+async fn ways_to(
+    app: &App,
+    (argocd, kube): (&ArgoCd, &Kube),
+    name: &EnvName,
+    target: &str,
+    published: &[HostPort],
+) -> Result<Vec<Way>> {
     let service_type = Type::new("v1", "Service");
     if target == ARGOCD {
-        let service = kube.get(&service_type, NAMESPACE, "argocd-server").await?;
+        let service = argocd.get(&service_type, "argocd-server").await?;
         let ways = ways::of_services(service.as_slice(), published);
         return match ways.is_empty() {
             true => Err(Error::failed("Argo CD's API server is not there").hint(format!("k8tre dev up {name}"))),
             false => Ok(ways),
         };
     }
-    let application = find(kube, name, target).await.map_err(|error| match target == name.as_str() {
+    let application = find(argocd, name, target).await.map_err(|error| match target == name.as_str() {
         true => error.hint(format!("Argo CD's UI of the environment {name}: k8tre dev open --name {name}")),
         false => error,
     })?;

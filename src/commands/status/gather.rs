@@ -19,6 +19,7 @@ use crate::names::EnvName;
 use crate::ports::git::{Checkout, CommitId, redacted};
 use crate::providers::ClusterState;
 use crate::report::{SCHEMA, age};
+use crate::shared::check::version;
 use crate::spec::Use;
 use crate::steps::applications::{Judged, judge_all, state_of};
 use crate::steps::explain::explain_all;
@@ -26,6 +27,8 @@ use crate::steps::{APPLICATIONS, cluster, publish, uses};
 
 /// A server that hangs must not make status hang. Longer than Docker gets, whose silence is then named.
 const LIMIT: Duration = Duration::from_secs(11);
+/// A token that ends within this time is warned of, in seconds.
+const TOKEN_WARNING: i64 = 2 * 3600;
 /// Width of the table's last column.
 const CELL: usize = 120;
 
@@ -59,6 +62,21 @@ pub struct ClusterReport {
 pub struct ArgoCdReport {
     pub version: String,
     pub placement: &'static str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedReport>,
+}
+
+/// An Argo CD that others use too.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedReport {
+    pub context: String,
+    pub namespace: String,
+    /// Address of the environment's cluster there.
+    pub server: String,
+    pub token_expires: Option<jiff::Timestamp>,
+    /// What is to be done about the token, and until when.
+    pub warning: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -139,9 +157,16 @@ pub async fn look(app: &App, journal: &Journal, require_synced: bool) -> Result<
     let at = steps.iter().position(|step| step.id() == APPLICATIONS).unwrap_or(steps.len());
     steps.retain(|step| step.id() != APPLICATIONS);
     let engine = Engine { steps: &steps, ledger: &Nothing, events: &(), cancel: app.cancel.clone() };
-    let look =
-        async { tokio::join!(engine.observe(&cx, LIMIT), cluster_report(&cx), branch_report(&cx), applications(&cx)) };
-    let (mut states, cluster, branch, judged) = tokio::select! {
+    let look = async {
+        tokio::join!(
+            engine.observe(&cx, LIMIT),
+            cluster_report(&cx),
+            branch_report(&cx),
+            applications(&cx),
+            argocd_report(&cx)
+        )
+    };
+    let (mut states, cluster, branch, judged, argocd) = tokio::select! {
         () = app.cancel.cancelled() => return Err(Error::interrupted()),
         seen = look => seen,
     };
@@ -154,7 +179,7 @@ pub async fn look(app: &App, journal: &Journal, require_synced: bool) -> Result<
         created: journal.created,
         healthy: states.iter().all(|(_, state)| matches!(state, State::Ready | State::Foreign)),
         cluster,
-        argocd: ArgoCdReport { version: cx.spec.argocd.version.clone(), placement: "co-located" },
+        argocd,
         branch,
         applications: judged.iter().flatten().map(|one| application_report(one, &predicted, held(&cx, one))).collect(),
         steps: states.iter().map(|(id, state)| step_report(id, state)).collect(),
@@ -190,6 +215,39 @@ async fn cluster_report(cx: &Context) -> ClusterReport {
         state,
         address: kube.map(|kube| kube.server().trim_end_matches('/').to_owned()),
         kubeconfig: cx.kubeconfig(),
+    }
+}
+
+async fn argocd_report(cx: &Context) -> ArgoCdReport {
+    let Some(shared) = cx.spec.argocd.shared() else {
+        return ArgoCdReport { version: cx.spec.argocd.version.clone(), placement: "co-located", shared: None };
+    };
+    let version = async { version(&cx.require_argocd().await.ok()?).await };
+    let version = tokio::time::timeout(LIMIT, version).await.ok().flatten();
+    let expires = cx.facts().token_expires;
+    let report = SharedReport {
+        context: shared.context.clone(),
+        namespace: shared.namespace.clone(),
+        server: shared.server.clone(),
+        token_expires: expires,
+        warning: expires.and_then(|expires| token_warning(&cx.spec.name, expires, jiff::Timestamp::now())),
+    };
+    ArgoCdReport {
+        version: version.unwrap_or_else(|| "of unknown version".into()),
+        placement: "shared",
+        shared: Some(report),
+    }
+}
+
+/// What a person has to know of a token that ends soon, or has ended.
+fn token_warning(name: &EnvName, expires: jiff::Timestamp, now: jiff::Timestamp) -> Option<String> {
+    let left = expires.duration_since(now);
+    let at = expires.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M %Z");
+    let renew = format!("a new one: k8tre dev up {name}");
+    match left.as_secs() {
+        ..=0 => Some(format!("the token ended at {at}: Argo CD cannot reach the cluster; {renew}")),
+        1..=TOKEN_WARNING => Some(format!("the token ends at {at}, in {} min; {renew}", left.as_mins())),
+        _ => None,
     }
 }
 
@@ -235,12 +293,12 @@ async fn branch_report(cx: &Context) -> BranchReport {
 /// The Applications with their causes, or the state of a step that cannot see them.
 async fn applications(cx: &Context) -> Result<Vec<Judged>, State> {
     let unknown = |error: Error| State::Unknown(error.to_string());
-    let kube = cx.kube().await.map_err(unknown)?.ok_or_else(Context::needs_cluster)?;
-    let judged = tokio::time::timeout(LIMIT, judge_all(cx, &kube)).await;
+    let sides = cx.sides().await.map_err(unknown)?.ok_or_else(Context::needs_cluster)?;
+    let judged = tokio::time::timeout(LIMIT, judge_all(cx, &sides.argocd)).await;
     let mut judged = judged
         .unwrap_or_else(|_| Err(Error::failed(format!("gave up after {} s", LIMIT.as_secs()))))
         .map_err(unknown)?;
-    explain_all(&kube, &mut judged).await;
+    explain_all(&sides, &mut judged).await;
     Ok(judged)
 }
 

@@ -2,7 +2,7 @@
 
 use owo_colors::{OwoColorize, Style};
 
-use super::gather::{ApplicationReport, BranchReport, ClusterReport, Report};
+use super::gather::{ApplicationReport, ArgoCdReport, BranchReport, ClusterReport, Report};
 use crate::names::EnvName;
 use crate::report::{age, table};
 use crate::steps::explain::{hints, kubeconfig_hint};
@@ -15,9 +15,12 @@ pub fn head(report: &Report, unicode: bool) -> Vec<String> {
     let mut lines = vec![
         format!("{} {} is {word}, {} old", mark(report.healthy, unicode), report.environment, age(report.created)),
         format!("  {:<13} {} {}", "cluster", report.cluster.state, describe_cluster(&report.cluster)),
-        format!("  {:<13} {} {}", "Argo CD", report.argocd.version, report.argocd.placement),
+        format!("  {:<13} {} {}", "Argo CD", report.argocd.version, placement(&report.argocd)),
         format!("  {:<13} {}", "branch", describe_branch(&report.branch)),
     ];
+    if let Some(warning) = report.argocd.shared.as_ref().and_then(|shared| shared.warning.as_ref()) {
+        lines.push(format!("  {} {:<11} {warning}", mark(false, unicode), "token"));
+    }
     lines.extend(report.branch.uses.iter().map(|used| format!("  {:<13} {} {}", "", used.application, used.source)));
     for step in report.steps.iter().filter(|step| step.state != "ready" && step.state != "foreign") {
         let detail = if step.detail.is_empty() { String::new() } else { format!(": {}", step.detail) };
@@ -78,6 +81,15 @@ fn mark(good: bool, unicode: bool) -> String {
         (true, false) => "ok".style(Style::new().green().bold()).to_string(),
         (false, true) => "✗".style(Style::new().red().bold()).to_string(),
         (false, false) => "x ".style(Style::new().red().bold()).to_string(),
+    }
+}
+
+fn placement(argocd: &ArgoCdReport) -> String {
+    match &argocd.shared {
+        None => argocd.placement.to_owned(),
+        Some(shared) => {
+            format!("shared, in {}/{}, reaches the cluster at {}", shared.context, shared.namespace, shared.server)
+        }
     }
 }
 

@@ -244,7 +244,7 @@ mod tests {
                 address: Some("https://127.0.0.1:1".into()),
                 kubeconfig: "/k".into(),
             },
-            argocd: ArgoCdReport { version: "v3.6.1".into(), placement: "co-located" },
+            argocd: ArgoCdReport { version: "v3.6.1".into(), placement: "co-located", shared: None },
             branch: BranchReport {
                 name: "dev/alice".into(),
                 tip: Some("ae389a1b".into()),

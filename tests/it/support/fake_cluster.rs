@@ -10,23 +10,25 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use super::access::Access;
+use super::fake_argocd::{deploy, is_held, reap};
 use super::gate::{Gate, Pass};
 use super::git_exec;
 use super::http::{self, Request, Response};
 use super::pod_port;
+use super::probe_exec;
 use super::store::{Key, Store};
 
-const GROUP: &str = "argoproj.io/v1alpha1";
-
 #[derive(Default)]
-struct Cluster {
-    store: Store,
+pub struct Cluster {
+    pub store: Store,
     /// When Argo CD looked at an Application, by name and commit.
-    reconciled: BTreeMap<(String, String), String>,
+    pub reconciled: BTreeMap<(String, String), String>,
     /// What was asked to look again.
     asked: BTreeSet<String>,
+    access: Access,
     /// Syncs that were begun, with the Application's name.
-    begun: Vec<(String, Value)>,
+    pub begun: Vec<(String, Value)>,
 }
 
 #[derive(Default)]
@@ -145,6 +147,18 @@ impl FakeClusters {
         std::mem::take(&mut world.clusters.get_mut(&birth).unwrap().asked).into_iter().collect()
     }
 
+    /// What the user may not do in a cluster, as `create pods/exec`.
+    pub fn deny(&self, cluster: &str, rights: &[&str]) {
+        let (birth, _) = self.node(cluster).unwrap();
+        self.world.lock().unwrap().clusters.get_mut(&birth).unwrap().access.deny(rights);
+    }
+
+    /// Every token that a cluster has given.
+    pub fn tokens(&self, cluster: &str) -> Vec<String> {
+        let Some((birth, _)) = self.node(cluster) else { return Vec::new() };
+        self.world.lock().unwrap().clusters.get(&birth).map(|cluster| cluster.access.tokens()).unwrap_or_default()
+    }
+
     /// Takes an object away behind everybody's back.
     pub fn lose(&self, cluster: &str, plural: &str, name: &str) {
         let (birth, _) = self.node(cluster).unwrap();
@@ -184,6 +198,9 @@ impl FakeClusters {
         if pass == Pass::Fail {
             return send(&mut stream, status(500, "the fake was told to fail")).await;
         }
+        if exec && request.queries("command").first().is_some_and(|program| program == "sh") {
+            return probe_exec::serve(stream, &request, |cluster| self.node(cluster).is_some()).await;
+        }
         if exec {
             return git_exec::serve(stream, &request, &self.repository(&birth), pass, &self.gate).await;
         }
@@ -196,6 +213,7 @@ impl FakeClusters {
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
                 deploy(cluster, applications, &self.repository(&birth), remote.as_deref());
+                reap(cluster, |cluster| self.node(cluster).is_some());
             }
             match log_of(rest, &request) {
                 Some(container) => (200, json!(logs.get(&container).cloned().unwrap_or_default())),
@@ -243,6 +261,13 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
     if let Some(resources) = discovered(cluster, path) {
         return (200, resources);
     }
+    if request.method == "POST" {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let accounts = cluster.store.of_plural("serviceaccounts").map(|one| &one["metadata"]);
+        let accounts = accounts.map(|metadata| (text(&metadata["name"]), text(&metadata["uid"]))).collect();
+        let answer = cluster.access.post(path, request, &accounts);
+        return answer.unwrap_or_else(|| status(501, "the fake makes nothing of this kind"));
+    }
     let Some(key) = key(path) else { return status(501, "the fake does not know this path") };
     let missing = || status(404, &format!("{} \"{}\" not found", key.plural, key.name));
     match request.method.as_str() {
@@ -250,7 +275,9 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
             let mut items: Vec<Value> = match key.plural.as_str() {
                 "nodes" => vec![node(images)],
                 "pods" => {
-                    let of_argocd = cluster.store.of_plural("deployments").map(pod);
+                    let workloads =
+                        cluster.store.of_plural("deployments").chain(cluster.store.of_plural("statefulsets"));
+                    let of_argocd = workloads.map(pod);
                     let all = of_argocd.chain(cluster.store.of_plural("pods").cloned());
                     all.filter(|pod| key.namespace.is_empty() || pod["metadata"]["namespace"] == *key.namespace)
                         .collect()
@@ -297,10 +324,18 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
             let patched = cluster.store.patch(&key, &patch);
             (200, patched)
         }
+        "DELETE" if cluster.store.get(&key).is_some_and(is_finalized) => {
+            let at = json!({"metadata": {"deletionTimestamp": jiff::Timestamp::now().to_string()}});
+            (200, cluster.store.patch(&key, &at))
+        }
         "DELETE" if cluster.store.delete(&key) => status(200, "deleted"),
         "DELETE" => missing(),
         _ => status(501, "the fake does not know this method"),
     }
+}
+
+fn is_finalized(object: &Value) -> bool {
+    object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty())
 }
 
 /// What a group has: some that every cluster has, and those that were defined in it.
@@ -361,6 +396,7 @@ fn pod(deployment: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": format!("{name}-0"), "namespace": "argocd", "labels": deployment["spec"]["template"]["metadata"]["labels"]},
+        "spec": deployment["spec"]["template"]["spec"],
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     })
 }
@@ -398,70 +434,4 @@ fn seen(cluster: &Cluster, words: &Words, object: &Value) -> Value {
         _ => {}
     }
     seen
-}
-
-/// Whether the project has a sync window for an Application: then the branch is taken to have gone on since.
-fn is_held(cluster: &Cluster, name: &str) -> bool {
-    let windows = cluster.store.of_plural("appprojects").flat_map(|project| project["spec"]["syncWindows"].as_array());
-    windows.flatten().any(|window| window["applications"][0] == name)
-}
-
-/// The AppProject of the branch, in place of the one before.
-fn put_project(cluster: &mut Cluster, repository: &Path, commit: &str, environment: &str) {
-    let path = format!("overlays/developers/{environment}/appproject.yaml");
-    let Some(text) = git_exec::file(repository, commit, &path) else { return };
-    let mut project: Value = serde_saphyr::from_str(&text).unwrap();
-    let name = format!("dev-{environment}");
-    project["metadata"]["name"] = json!(name);
-    let key = Key { group: GROUP.into(), plural: "appprojects".into(), namespace: "argocd".into(), name };
-    if project["spec"].get("syncWindows").is_none() {
-        project["spec"]["syncWindows"] = Value::Null;
-    }
-    cluster.store.patch(&key, &project);
-}
-
-/// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
-/// the branch are there.
-fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path, remote: Option<&Path>) {
-    let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
-        .iter()
-        .all(|name| cluster.store.contains("deployments", name));
-    if !runs || !cluster.store.contains("statefulsets", "argocd-application-controller") {
-        return;
-    }
-    let roots: Vec<Value> = cluster
-        .store
-        .of_plural("applications")
-        .filter(|app| app["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("root-")))
-        .cloned()
-        .collect();
-    for root in roots {
-        let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
-        let own = root["spec"]["source"]["repoURL"].as_str().is_some_and(|url| url.contains("k8tre-git"));
-        let repository = if own { repository } else { remote.unwrap_or(repository) };
-        let Some(commit) = git_exec::tip(repository, branch) else { continue };
-        let environment = branch.trim_start_matches("dev/").to_owned();
-        put_project(cluster, repository, &commit, &environment);
-        let secret =
-            cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
-        let Some(labels) = secret.map(|secret| secret["metadata"]["labels"].clone()) else { continue };
-        let root = root["metadata"]["name"].as_str().unwrap().to_owned();
-        let wanted = applications.iter().filter(|app| labels[format!("skip-{app}")] != "true");
-        let names: Vec<String> = wanted.map(|app| format!("{app}-{environment}")).chain([root.clone()]).collect();
-        for name in names {
-            let key = Key {
-                group: GROUP.into(),
-                plural: "applications".into(),
-                namespace: "argocd".into(),
-                name: name.clone(),
-            };
-            if name != root {
-                let project = format!("dev-{environment}");
-                let made = json!({"apiVersion": GROUP, "kind": "Application", "spec": {"project": project}});
-                cluster.store.patch(&key, &made);
-            }
-            cluster.reconciled.retain(|(of, revision), _| *of != name || *revision == commit);
-            cluster.reconciled.entry((name, commit.clone())).or_insert_with(|| jiff::Timestamp::now().to_string());
-        }
-    }
 }

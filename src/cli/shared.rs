@@ -1,0 +1,63 @@
+//! The command line of an Argo CD that others use too. Types only.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::values::{duration, environment_name};
+use crate::names::EnvName;
+
+/// Kubernetes gives no token for less.
+const SHORTEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct SharedArgs {
+    /// An Argo CD that others use too: a context of your kubeconfig, and its namespace [default: an Argo CD of its own, in the environment's cluster].
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", env = "K8TRE_ARGOCD", help_heading = "Shared Argo CD")]
+    pub argocd: Option<String>,
+    /// Address of the environment's cluster as that Argo CD reaches it [default: the node's name, on kind's network].
+    #[arg(long, value_name = "URL", env = "K8TRE_SERVER", help_heading = "Shared Argo CD")]
+    pub server: Option<String>,
+    /// How long the token is valid that it gets, from 10m to 720h [default: 24h].
+    #[arg(long, value_name = "TIME", value_parser = token_ttl, env = "K8TRE_TOKEN_TTL", help_heading = "Shared Argo CD")]
+    pub token_ttl: Option<Duration>,
+}
+
+/// A token's length of life, within what is of use.
+pub fn token_ttl(text: &str) -> Result<Duration, String> {
+    let length = duration(text)?;
+    if (SHORTEST..=LONGEST).contains(&length) {
+        return Ok(length);
+    }
+    Err("a token is valid for at least 10m and at most 720h".to_owned())
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Shared {
+    /// Print the Role and the RoleBinding that a developer needs there, for an administrator to apply.
+    #[command(after_help = "Example:\n  k8tre shared rbac --name alice --for alice@example.org | kubectl apply -f -")]
+    Rbac(RbacArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RbacArgs {
+    /// Name of the environment that it is for.
+    #[arg(long, value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
+    pub name: EnvName,
+    /// The user, as the API server of the shared Argo CD knows them.
+    #[arg(long = "for", value_name = "USER", required_unless_present = "group", conflicts_with = "group")]
+    pub user: Option<String>,
+    /// A group of users instead.
+    #[arg(long, value_name = "GROUP")]
+    pub group: Option<String>,
+    /// Namespace of Argo CD.
+    #[arg(long, value_name = "NAMESPACE", default_value = "argocd")]
+    pub namespace: String,
+    /// Add a ValidatingAdmissionPolicy that holds the developer to the names, projects and labels of this environment.
+    #[arg(long)]
+    pub policy: bool,
+    /// Add the right to run a command in Argo CD's pods, by which `up` asks whether a cluster can be reached. It is the right to read all that Argo CD can read.
+    #[arg(long)]
+    pub probe: bool,
+}

@@ -1,0 +1,114 @@
+//! Which Argo CD is meant, and how it reaches the environment's cluster: settled before anything is made.
+
+use std::path::Path;
+
+use crate::argocd::NAMESPACE;
+use crate::argocd::side::ArgoCd;
+use crate::error::{Error, Result};
+use crate::journal::Journal;
+use crate::names::EnvName;
+use crate::ports::docker::Docker;
+use crate::ports::kube::Kube;
+use crate::ports::kubeconfig;
+use crate::shared::address;
+use crate::spec::{ArgoCdAt, SharedArgoCd, Spec};
+
+/// Completes what was given: the file that has the context, the namespace, the address.
+pub async fn settle(spec: &mut Spec, given: Option<&str>, saved: Option<&Journal>) -> Result<()> {
+    let recorded = saved.map(|journal| &journal.spec.argocd.at);
+    if let (Some(recorded), Some(given)) = (recorded, given)
+        && !is_at(recorded, given)
+    {
+        let now = match recorded {
+            ArgoCdAt::CoLocated => "its own Argo CD, in its cluster".to_owned(),
+            ArgoCdAt::Shared(shared) => format!("the Argo CD in {}", shared.place()),
+        };
+        return Err(Error::usage(format!("{} has {now}, and cannot move to another one", spec.name))
+            .hint(format!("remove it first: k8tre dev down {}", spec.name))
+            .hint(format!("then make it again: k8tre dev up {} --argocd {given}", spec.name)));
+    }
+    let name = spec.name.clone();
+    let ArgoCdAt::Shared(shared) = &mut spec.argocd.at else { return Ok(()) };
+    if shared.namespace.is_empty() {
+        *shared = found(shared)?;
+    }
+    if shared.server.is_empty() {
+        shared.server = address_of(shared, &name).await?;
+    }
+    address::check(&shared.server)
+}
+
+fn is_at(recorded: &ArgoCdAt, given: &str) -> bool {
+    match recorded {
+        ArgoCdAt::CoLocated => false,
+        ArgoCdAt::Shared(shared) => {
+            shared.place() == given || (shared.context == given && shared.namespace == NAMESPACE)
+        }
+    }
+}
+
+/// The context, which may have slashes in its own name, and the namespace behind the last one.
+fn found(shared: &SharedArgoCd) -> Result<SharedArgoCd> {
+    let given = shared.context.as_str();
+    let readings = [Some((given, NAMESPACE)), given.rsplit_once('/')];
+    for (context, namespace) in readings.into_iter().flatten().filter(|(context, _)| !context.is_empty()) {
+        if let Some(kubeconfig) = kubeconfig::with_context(context)? {
+            check_namespace(namespace)?;
+            let (context, namespace) = (context.to_owned(), namespace.to_owned());
+            let kubeconfig = std::path::absolute(kubeconfig)?;
+            return Ok(SharedArgoCd { context, namespace, kubeconfig, ..shared.clone() });
+        }
+    }
+    let contexts = kubeconfig::contexts()?;
+    let error = Error::usage(format!("your kubeconfig has no context {}", crate::text::one_line(given, 100)));
+    Err(match contexts.is_empty() {
+        true => error.hint("export KUBECONFIG=FILE, or let Argo CD run in the environment: leave --argocd away"),
+        false => error.hint(format!("there are: {}", crate::text::one_line(&contexts.join(", "), 300))),
+    })
+}
+
+fn check_namespace(namespace: &str) -> Result<()> {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !namespace.is_empty() && namespace.len() <= 63 && namespace.chars().all(fine) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("\"{}\" cannot be a namespace", crate::text::one_line(namespace, 60)))
+        .hint("--argocd CONTEXT/NAMESPACE"))
+}
+
+async fn address_of(shared: &SharedArgoCd, name: &EnvName) -> Result<String> {
+    let argocd = open(shared).await?;
+    let docker = Docker::open().await?;
+    match address::in_docker_network(&argocd, &docker).await? {
+        true => Ok(address::of_node(&name.cluster())),
+        false => Err(address::elsewhere(shared)),
+    }
+}
+
+/// The shared Argo CD of a spec that is being settled.
+pub async fn open(shared: &SharedArgoCd) -> Result<ArgoCd> {
+    let kube = Kube::open(Path::new(&shared.kubeconfig), Some(&shared.context)).await?;
+    Ok(ArgoCd { kube, namespace: shared.namespace.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_place_is_known_with_and_without_the_usual_namespace() {
+        let shared = |namespace: &str| {
+            ArgoCdAt::Shared(SharedArgoCd {
+                context: "arn:aws:eks:eu-west-1:1:cluster/team".into(),
+                namespace: namespace.into(),
+                kubeconfig: "/k".into(),
+                server: String::new(),
+                token_ttl: 0,
+            })
+        };
+        assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team"));
+        assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team/argocd"));
+        assert!(!is_at(&shared("gitops"), "arn:aws:eks:eu-west-1:1:cluster/team"));
+        assert!(!is_at(&ArgoCdAt::CoLocated, "team"));
+    }
+}
