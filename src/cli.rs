@@ -1,6 +1,7 @@
 //! The command line: types only. What a flag does is written where it is used.
 
 mod apart;
+mod expiry;
 mod shared;
 mod views;
 
@@ -14,6 +15,7 @@ use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
+pub use expiry::ExtendArgs;
 pub use shared::{RbacArgs, Shared, SharedArgs, token_ttl};
 pub use views::{
     DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
@@ -130,6 +132,8 @@ pub enum Dev {
     /// Keep one Application as it is for a time, whatever the branch says; it ends by itself.
     #[command(after_help = apart::HOLD_EXAMPLES)]
     Hold(HoldArgs),
+    /// Let an environment that expires be there for longer.
+    Extend(ExtendArgs),
     /// End a hold: the Application follows the branch again.
     Release(ReleaseArgs),
     /// Take one Application's files from another branch, and the rest from the base.
@@ -193,6 +197,9 @@ pub struct UpArgs {
     /// Value of the cluster's vendor label [default: as the repository suggests].
     #[arg(long, value_name = "VENDOR", env = "K8TRE_VENDOR", help_heading = "What to deploy")]
     pub vendor: Option<String>,
+    /// How long it is meant to be there, from now on, as 8h or 3d; after that, `k8tre dev gc` removes it [default: until `down`].
+    #[arg(long, value_name = "TIME", value_parser = life, help_heading = "What to deploy")]
+    pub ttl: Option<Duration>,
     /// Another label of the cluster Secret; can be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value, help_heading = "What to deploy")]
     pub labels: Vec<(String, String)>,
@@ -424,6 +431,16 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| "a time cannot be negative".to_owned())
 }
 
+/// How long an environment may be there.
+pub fn life(text: &str) -> Result<Duration, String> {
+    let days = text.trim().strip_suffix('d').and_then(|days| days.trim().parse::<u32>().ok());
+    let length = days.map_or_else(|| duration(text), |days| Ok(Duration::from_secs(u64::from(days) * 86_400)))?;
+    if (Duration::from_secs(60)..=Duration::from_secs(90 * 24 * 3600)).contains(&length) {
+        return Ok(length);
+    }
+    Err("an environment is meant to be there for at least 1m and at most 90d (2160h)".to_owned())
+}
+
 /// `500K`, `20M`, `1G`; a bare number is bytes.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || "sizes are written as 500K, 20M or 1G".to_owned();
@@ -462,6 +479,8 @@ mod tests {
         assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
         assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(life("3d"), Ok(Duration::from_secs(3 * 86_400)));
+        assert!(life("30s").is_err() && life("91d").is_err() && life("d").is_err());
         assert!(duration("soon").is_err());
         assert!(duration("-5m").is_err());
     }

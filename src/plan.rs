@@ -10,6 +10,7 @@ use crate::steps::applications::Applications;
 use crate::steps::argocd::{ArgoCdConfig, ArgoCdWorkloads};
 use crate::steps::branch::Branch;
 use crate::steps::cluster::Cluster;
+use crate::steps::expiry::Expiry;
 use crate::steps::git_server::GitServer;
 use crate::steps::identity::Identity;
 use crate::steps::images::Images;
@@ -31,6 +32,9 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     }
     steps.push(Box::new(Branch { after_sample: spec.sample }));
     steps.push(Box::new(Cluster));
+    if spec.expires.is_some() {
+        steps.push(Box::new(Expiry));
+    }
     steps.push(Box::new(Images));
     if !spec.prerequisites.is_empty() {
         steps.push(Box::new(Prerequisites));

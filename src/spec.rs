@@ -54,6 +54,9 @@ pub struct Spec {
     /// Applications whose files come from another branch, by name.
     #[serde(default)]
     pub uses: BTreeMap<String, Use>,
+    /// When it may be removed by whoever finds it; none means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<jiff::Timestamp>,
 }
 
 /// Where an Application's files come from in place of the base.

@@ -6,6 +6,7 @@ mod cache;
 mod change;
 mod completions;
 mod diagnose;
+mod extend;
 mod doctor;
 mod down;
 mod graph;
@@ -104,6 +105,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Shell(args) => shell::run(&app, &args),
             Dev::Graph(args) => graph::run(&app, &args).await,
             Dev::Timings(args) => timings::run(&app, &args),
+            Dev::Extend(args) => extend::run(&app, &args).await,
             Dev::Hold(args) => hold::hold(&app, &args).await,
             Dev::Use(args) => use_app::run(&app, &args).await,
             Dev::Release(args) => hold::release(&app, &args).await,

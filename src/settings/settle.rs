@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{FileSettings, SourceKind};
 use crate::cli::{self, UpArgs};
 use crate::error::{Error, Result};
+use crate::expiry;
 use crate::gitops::ci_secrets;
 use crate::names::EnvName;
 use crate::spec::{
@@ -126,8 +129,29 @@ pub fn settle(
         prerequisites: prerequisites(files),
         holds: saved.map(|s| s.holds.clone()).unwrap_or_default(),
         uses: saved.map(|s| s.uses.clone()).unwrap_or_default(),
+        expires: expires(args, saved, files, Timestamp::now())?,
         merge_kubeconfig: switch(args.merge_kubeconfig, saved.map(|s| s.merge_kubeconfig), |f| f.merge_kubeconfig),
     })
+}
+
+/// A flag counts from now on; what a file says is for environments that are made.
+fn expires(
+    args: &UpArgs,
+    saved: Option<&Spec>,
+    files: &[FileSettings],
+    now: Timestamp,
+) -> Result<Option<Timestamp>> {
+    if let (None, Some(saved)) = (args.ttl, saved) {
+        return Ok(saved.expires);
+    }
+    let file = files.iter().find_map(|file| file.ttl.as_deref());
+    let ttl = match (args.ttl, file) {
+        (None, Some(text)) => {
+            Some(cli::life(text).map_err(|why| Error::usage(format!("ttl \"{text}\": {why}")))?)
+        }
+        (given, _) => given,
+    };
+    Ok(ttl.map(|ttl| expiry::after(now, ttl)))
 }
 
 /// How long the token of a shared Argo CD is valid if nobody says.
