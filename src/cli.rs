@@ -15,8 +15,8 @@ use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
-pub use expiry::ExtendArgs;
-pub use shared::{RbacArgs, Shared, SharedArgs, token_ttl};
+pub use expiry::{ExtendArgs, GcArgs};
+pub use shared::{RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 pub use views::{
     DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
 };
@@ -132,6 +132,9 @@ pub enum Dev {
     /// Keep one Application as it is for a time, whatever the branch says; it ends by itself.
     #[command(after_help = apart::HOLD_EXAMPLES)]
     Hold(HoldArgs),
+    /// List and remove what has expired or is orphaned: environments, clusters, branches, registrations.
+    #[command(after_help = expiry::GC_EXAMPLES)]
+    Gc(GcArgs),
     /// Let an environment that expires be there for longer.
     Extend(ExtendArgs),
     /// End a hold: the Application follows the branch again.

@@ -38,6 +38,19 @@ pub enum Shared {
     /// Print the Role and the RoleBinding that a developer needs there, for an administrator to apply.
     #[command(after_help = "Example:\n  k8tre shared rbac --name alice --for alice@example.org | kubectl apply -f -")]
     Rbac(RbacArgs),
+    /// Every developer's environment on an Argo CD: whose, how old, until when, reachable, how healthy.
+    #[command(visible_alias = "ls")]
+    List(SharedListArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SharedListArgs {
+    /// The Argo CD: a context of your kubeconfig, and its namespace.
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", env = "K8TRE_ARGOCD")]
+    pub argocd: String,
+    /// Do not ask from Argo CD's network whether the clusters can be reached.
+    #[arg(long)]
+    pub no_probe: bool,
 }
 
 #[derive(Debug, Clone, Args)]

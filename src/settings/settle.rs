@@ -135,20 +135,13 @@ pub fn settle(
 }
 
 /// A flag counts from now on; what a file says is for environments that are made.
-fn expires(
-    args: &UpArgs,
-    saved: Option<&Spec>,
-    files: &[FileSettings],
-    now: Timestamp,
-) -> Result<Option<Timestamp>> {
+fn expires(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], now: Timestamp) -> Result<Option<Timestamp>> {
     if let (None, Some(saved)) = (args.ttl, saved) {
         return Ok(saved.expires);
     }
     let file = files.iter().find_map(|file| file.ttl.as_deref());
     let ttl = match (args.ttl, file) {
-        (None, Some(text)) => {
-            Some(cli::life(text).map_err(|why| Error::usage(format!("ttl \"{text}\": {why}")))?)
-        }
+        (None, Some(text)) => Some(cli::life(text).map_err(|why| Error::usage(format!("ttl \"{text}\": {why}")))?),
         (given, _) => given,
     };
     Ok(ttl.map(|ttl| expiry::after(now, ttl)))

@@ -2,7 +2,9 @@
 
 pub mod address;
 pub mod check;
+pub mod environments;
 pub mod fence;
+pub mod guest;
 pub mod place;
 pub mod policy;
 pub mod probe;

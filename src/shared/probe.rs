@@ -27,12 +27,25 @@ const CONTROLLER: &str = "argocd-application-controller";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probe {
     Reached,
+    Unreachable {
+        /// Where it was tried from, and what happened.
+        from: String,
+        what: String,
+    },
     /// Nobody may ask from there.
     NotAllowed,
 }
 
 /// Asks from Argo CD's network; what stands in the way is an error that says what to do.
 pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority: &str) -> Result<Probe> {
+    match ask(cx, argocd, shared, authority).await? {
+        Probe::Unreachable { from, what } => Err(unreachable(cx, shared, &from, &what)),
+        other => Ok(other),
+    }
+}
+
+/// Asks from Argo CD's network.
+pub async fn ask(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority: &str) -> Result<Probe> {
     let of = Type::new("v1", "Pod");
     let pods = argocd.list(&of, &format!("app.kubernetes.io/name={CONTROLLER}")).await?;
     let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running");
@@ -54,10 +67,10 @@ pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authori
     } else {
         return Ok(Probe::NotAllowed);
     };
-    match failure(&said) {
-        None => Ok(Probe::Reached),
-        Some(what) => Err(unreachable(cx, shared, &from, &what)),
-    }
+    Ok(match failure(&said) {
+        None => Probe::Reached,
+        Some(what) => Probe::Unreachable { from, what },
+    })
 }
 
 /// A pod of Argo CD's own image, which is removed again.

@@ -53,6 +53,16 @@ impl Remains {
         !self.applications.is_empty() || !self.sets.is_empty()
     }
 
+    /// All of it, each with its kind as kubectl names it.
+    pub fn named(&self) -> Vec<(&'static str, &str)> {
+        let applications =
+            self.applications.iter().filter_map(|app| Some(("application", app["metadata"]["name"].as_str()?)));
+        let others = self.sets.iter().map(|set| ("applicationset", set.as_str()));
+        let others = others.chain(self.projects.iter().map(|project| ("appproject", project.as_str())));
+        let others = others.chain(self.secret.iter().map(|secret| ("secret", secret.as_str())));
+        applications.chain(others).collect()
+    }
+
     /// Names of the Applications and ApplicationSets, for a message.
     pub fn shown(&self) -> String {
         let applications = self.applications.iter().filter_map(|app| app["metadata"]["name"].as_str());

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::support::desk::Desk;
-use super::support::shared::{HUB, desk};
+use super::support::desk::{Desk, changes};
+use super::support::shared::{HUB, desk, remains};
 
 const ALICE: &str = "k8tre-alice";
 const EXPIRES: &str = "k8tre.dev/expires";
@@ -74,4 +74,122 @@ async fn an_end_is_written_on_all_that_is_made_and_can_be_moved() {
     desk.run(&["dev", "up", "alice", "--sample"]).await.code(0);
     desk.run(&["dev", "status", "-o", "json"]).await.code(0).shows("\"expires\"");
     desk.run(&["dev", "down", "alice"]).await.code(0);
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gc_removes_what_has_expired_or_is_orphaned_here_and_nothing_else() {
+    let desk = Desk::new().await;
+    desk.repository("mine", &[("README.md", "mine\n")]);
+    let before = desk.snapshot();
+    desk.run(&["dev", "up", "bob", "--sample"]).await.code(0);
+    let with_bob = desk.snapshot();
+    desk.run(&["dev", "up", "alice", "--sample", "--ttl", "8h"]).await.code(0);
+    desk.run(&["dev", "gc", "--yes"]).await.code(0).says("nothing has expired");
+    ended(&desk, "alice");
+    let now = desk.snapshot();
+    desk.run(&["dev", "gc", "--dry-run"]).await.code(0).shows("environment").shows("alice").shows("expired");
+    desk.run(&["dev", "gc"]).await.code(2).says("--yes");
+    assert_eq!(changes(&now, &desk.snapshot()), NOTHING);
+    let report = desk.run(&["dev", "gc", "--yes", "-o", "json"]).await.code(0).json();
+    assert_eq!((&report["found"][0]["name"], &report["found"][0]["outcome"]), (&"alice".into(), &"removed".into()));
+    assert_eq!(report["found"].as_array().unwrap().len(), 1);
+    assert_eq!(changes(&with_bob, &desk.snapshot()), NOTHING);
+
+    // Bob's journal is lost: his cluster may be another person's, until its end has passed.
+    std::fs::remove_dir_all(desk.path("data/environments/bob")).unwrap();
+    desk.run(&["dev", "gc", "--yes"]).await.code(0).says("left alone: bob: recorded nowhere here");
+    let path = desk.docker.containers().join("k8tre-bob-control-plane.json");
+    let mut node: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let later = Timestamp::now() + SignedDuration::from_hours(1);
+    node["times"] = json!({"/k8tre/expires": later.as_second().to_string()});
+    std::fs::write(&path, node.to_string()).unwrap();
+    desk.run(&["dev", "gc", "--yes"]).await.code(0).says("--unrecorded takes it too");
+    node["times"] = json!({"/k8tre/expires": "1767225600"});
+    std::fs::write(&path, node.to_string()).unwrap();
+    desk.run(&["dev", "gc", "--yes"]).await.code(0).shows("cluster").shows("recorded nowhere here").says("bob is gone");
+    assert_eq!(changes(&before, &desk.snapshot()), NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gc_removes_a_branch_without_an_environment_unless_it_holds_somebodys_work() {
+    let desk = Desk::new().await;
+    super::cli_whole::sample_in(&desk, "tre").await;
+    let up = ["dev", "up", "alice", "--repo", "../tre"];
+    for work in [false, true] {
+        desk.run(&up).await.code(0);
+        desk.run(&["dev", "down", "alice", "--keep-branch"]).await.code(0);
+        if work {
+            desk.git("tre", &["switch", "--quiet", "dev/alice"]);
+            desk.git("tre", &["commit", "--quiet", "--allow-empty", "-m", "Work"]);
+            desk.git("tre", &["switch", "--quiet", "main"]);
+        }
+        let ended = desk.run_in("tre", &["dev", "gc", "--yes"]).await;
+        ended.code(0);
+        let there = desk.git("tre", &["branch", "--list", "dev/alice"]);
+        assert_eq!(!there.is_empty(), work, "{} {}", ended.stdout, ended.stderr);
+    }
+}
+
+fn on_secret(desk: &Desk, name: &str, patch: Value) {
+    desk.clusters.change(HUB, "secrets", &format!("k8tre-cluster-{name}"), &json!({"metadata": patch}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gc_takes_registrations_off_a_shared_argo_cd_from_another_machine() {
+    let desk = desk().await;
+    let hub = desk.clusters.versions(HUB);
+    let up = [
+        "dev",
+        "up",
+        "alice",
+        "--repo",
+        "../tre",
+        "--repo-url",
+        "https://git.invalid/tre.git",
+        "--argocd",
+        "team",
+        "--yes",
+    ];
+    desk.run(&[&up[..], &["--ttl", "8h"]].concat()).await.code(0);
+    let gc = ["dev", "gc", "--argocd", "team", "--yes"];
+    let list = ["shared", "list", "--argocd", "team"];
+    desk.run(&gc).await.code(0).says("nothing has expired");
+    desk.run(&list).await.code(0).shows("alice").shows("in 7 h").shows("5/5").shows("yes");
+    let listed = desk.run(&[&list[..], &["-o", "json"]].concat()).await.code(0).json();
+    let one = &listed["environments"][0];
+    assert_eq!((&one["developer"], &one["reachable"]), (&"alice".into(), &true.into()));
+    assert!(listed["environments"].as_array().unwrap().len() == 1, "the Argo CD's own environment is no guest");
+
+    // From another machine nothing is known but the marks.
+    std::fs::rename(desk.path("data/environments/alice"), desk.path("away")).unwrap();
+    let answers = desk.run(&gc).await;
+    answers.code(0);
+    assert!(!remains(&desk, "alice").is_empty(), "it has not expired, and its cluster answers");
+    on_secret(&desk, "alice", json!({"annotations": {EXPIRES: "2026-01-01T00:00:00Z"}}));
+    let now = desk.clusters.versions(HUB);
+    desk.run(&["dev", "gc", "--argocd", "team", "--dry-run"]).await.code(0).shows("registration").shows("expired");
+    assert_eq!(desk.clusters.versions(HUB), now);
+    desk.run(&gc).await.code(0).says("registration alice is gone");
+    assert_eq!(remains(&desk, "alice"), NOTHING);
+    assert_eq!(desk.clusters.versions(HUB), hub, "what others have there is as it was");
+    std::fs::rename(desk.path("away"), desk.path("data/environments/alice")).unwrap();
+
+    // Its cluster is gone: a day later nobody waits for it any more.
+    desk.run(&up).await.code(0);
+    std::fs::rename(desk.path("data/environments/alice"), desk.path("away")).unwrap();
+    std::fs::remove_file(desk.docker.containers().join("k8tre-alice-control-plane.json")).unwrap();
+    on_secret(
+        &desk,
+        "alice",
+        json!({"creationTimestamp": Timestamp::now().to_string(), "annotations": {EXPIRES: null}}),
+    );
+    desk.run(&gc).await.code(0).says("younger than an hour");
+    desk.run(&list).await.code(0).shows("no: Could not resolve host");
+    on_secret(&desk, "alice", json!({"creationTimestamp": "2026-01-01T00:00:00Z"}));
+    desk.run(&gc).await.code(0).shows("its cluster does not answer at https://k8tre-alice-control-plane:6443");
+    assert_eq!(remains(&desk, "alice"), NOTHING);
+    assert_eq!(desk.clusters.versions(HUB), hub);
+    desk.run(&list).await.code(0).says("no developer's environment");
 }

@@ -36,6 +36,14 @@ impl Checkout {
         owner(&self.repository()?, commit.0)
     }
 
+    /// Whether this person is the author of a commit.
+    pub async fn is_by_this_person(&self, commit: CommitId) -> Result<bool> {
+        let email = self.identity().await?.email;
+        let repository = self.repository()?;
+        let commit = repository.find_commit(commit.0).map_err(said)?;
+        Ok(commit.author().email() == Ok(email.as_str()))
+    }
+
     /// A trailer of a commit's message.
     pub fn trailer(&self, commit: CommitId, key: &str) -> Result<Option<String>> {
         let repository = self.repository()?;

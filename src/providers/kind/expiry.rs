@@ -34,4 +34,3 @@ impl Kind {
 pub async fn expiry(docker: &Docker, node: &OwnedNode) -> Result<Option<Timestamp>> {
     docker.path_time(&node.container, FILE).await
 }
-
