@@ -21,6 +21,7 @@ use crate::steps::publish::Publish;
 use crate::steps::publish_remote::PublishRemote;
 use crate::steps::registration::Registration;
 use crate::steps::registration_shared::SharedRegistration;
+use crate::steps::repository_access::RepositoryAccess;
 use crate::steps::root::Root;
 use crate::steps::sample::Sample;
 use crate::steps::secrets::Secrets;
@@ -61,9 +62,16 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
             steps.push(Box::new(Identity));
             steps.push(Box::new(SharedRegistration { shared: shared.clone() }));
             steps.push(Box::new(Project));
+            if shared.repo_credentials {
+                steps.push(Box::new(RepositoryAccess));
+            }
         }
     }
-    steps.push(Box::new(Root { after_secrets: spec.secrets.is_some(), shared: shared.is_some() }));
+    steps.push(Box::new(Root {
+        after_secrets: spec.secrets.is_some(),
+        shared: shared.is_some(),
+        after_access: shared.is_some_and(|shared| shared.repo_credentials),
+    }));
     steps.push(Box::new(Applications));
     if shared.is_none() {
         steps.push(Box::new(ArgoCdWorkloads::server()));

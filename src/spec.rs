@@ -178,6 +178,9 @@ pub struct SharedArgoCd {
     pub server: String,
     /// How long the token is valid that Argo CD gets, in seconds.
     pub token_ttl: u64,
+    /// Whether it gets a login for the repository from k8tre.
+    #[serde(default)]
+    pub repo_credentials: bool,
 }
 
 impl SharedArgoCd {

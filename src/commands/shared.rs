@@ -118,7 +118,7 @@ fn print(app: &App, args: &RbacArgs) -> Result<u8> {
         (Some(user), _) => Subject::User(user.clone()),
         (None, group) => Subject::Group(group.clone().unwrap_or_default()),
     };
-    let mut objects = rbac(&args.name, &args.namespace, &subject, args.probe);
+    let mut objects = rbac(&args.name, &args.namespace, &subject, args.probe, args.repo_credentials);
     if args.policy {
         objects.extend(policy(&args.name, &args.namespace, &subject));
     }

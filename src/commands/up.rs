@@ -15,12 +15,12 @@ use crate::gitops::tree::Tree;
 use crate::gitops::windows;
 use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
-use crate::ports::git::Checkout;
+use crate::ports::git::{Checkout, Login};
 use crate::preflight::{self, Severity};
 use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
-use crate::shared::{check as shared_check, place};
+use crate::shared::{check as shared_check, credentials, place};
 use crate::spec::Spec;
 use crate::steps::{PROJECT, REGISTRATION, ROOT, branch, cluster, secrets};
 use crate::{gitops, overlay, sample};
@@ -40,6 +40,11 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.rebase {
         rebase(app, &looking).await?;
     }
+    let login = login(args, &looking).await;
+    if login.is_err() {
+        lock.abandon();
+    }
+    let login = login?;
     let writer = Arc::new(Writer::new(&lock, journal.clone()));
     if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal)
         && let Err(error) = writer.update(|_| {})
@@ -48,7 +53,7 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
         return Err(error);
     }
     let cx =
-        Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options(args), app.ui.clone());
+        Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), Options { login, ..options(args) }, app.ui.clone());
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
@@ -82,6 +87,12 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     check(app, &looking, args).await?;
     confirm(app, &journal, args.run.yes)?;
     Ok((journal, looking))
+}
+
+/// The login that a shared Argo CD is to get, read before anything is made.
+async fn login(args: &UpArgs, cx: &Context) -> Result<Option<Login>> {
+    let Some(from) = &args.shared.repo_credentials else { return Ok(None) };
+    credentials::read(from, &Checkout::open(&cx.spec.repo)?, &cx.spec.source.url()).await.map(Some)
 }
 
 /// Other people's Argo CD is written to only after somebody said so, once.
@@ -191,6 +202,7 @@ pub fn options(args: &UpArgs) -> Options {
         no_prepare: run.no_prepare,
         secrets: args.secrets,
         only: None,
+        login: None,
         renew: true,
     }
 }

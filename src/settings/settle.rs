@@ -157,7 +157,7 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
     let recorded = match (saved.map(|saved| &saved.argocd.at), given) {
         (Some(ArgoCdAt::Shared(shared)), _) => shared.clone(),
         (Some(ArgoCdAt::CoLocated), _) | (None, None) => {
-            let given = [("--server", flags.server.is_some()), ("--token-ttl", flags.token_ttl.is_some())];
+            let given = [("--server", flags.server.is_some()), ("--token-ttl", flags.token_ttl.is_some()), ("--repo-credentials", flags.repo_credentials.is_some())];
             // Variables and files may say so for other environments.
             return match given.into_iter().find(|(_, given)| *given).filter(|_| saved.is_none()) {
                 Some((flag, _)) => Err(Error::usage(format!("{flag} is for an Argo CD that others use too"))
@@ -176,11 +176,13 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
                     .as_secs(),
                 None => TOKEN_TTL.as_secs(),
             },
+            repo_credentials: false,
         },
     };
     let server = flags.server.clone().unwrap_or(recorded.server);
     let token_ttl = flags.token_ttl.map_or(recorded.token_ttl, |ttl| ttl.as_secs());
-    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, ..recorded }))
+    let repo_credentials = recorded.repo_credentials || flags.repo_credentials.is_some();
+    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, repo_credentials, ..recorded }))
 }
 
 fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], shared: bool) -> Result<Source> {

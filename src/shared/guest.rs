@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::journal::{Facts, Journal};
 use crate::ports::dirs::Dirs;
 use crate::settings::{self, Found};
+use crate::shared::check::secret_type;
 use crate::shared::environments::Registered;
 use crate::shared::probe::{self, Probe};
 use crate::shared::remains::Remains;
@@ -68,6 +69,9 @@ impl Guest {
     pub async fn take_back(&self, silent: Option<String>) -> Result<Remains> {
         let argocd = answering(&self.cx).await?;
         removal::remove(&self.cx, &argocd, silent).await?;
+        for secret in Remains::read(&self.cx, &argocd).await?.repositories {
+            argocd.delete(&secret_type(), &secret).await?;
+        }
         Project.undo(&self.cx).await?;
         SharedRegistration { shared: self.shared.clone() }.undo(&self.cx).await?;
         Remains::read(&self.cx, &argocd).await

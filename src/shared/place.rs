@@ -55,6 +55,7 @@ pub fn named(given: &str) -> Result<SharedArgoCd> {
         kubeconfig: std::path::PathBuf::new(),
         server: String::new(),
         token_ttl: 0,
+        repo_credentials: false,
     })
 }
 
@@ -115,6 +116,7 @@ mod tests {
                 kubeconfig: "/k".into(),
                 server: String::new(),
                 token_ttl: 0,
+        repo_credentials: false,
             })
         };
         assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team"));
