@@ -288,7 +288,9 @@ impl Context {
     /// What an Application must show to be healthy. One that no change touched since the commit that it has
     /// seen need not have seen a newer one.
     pub fn expected(&self, application: &str, seen: &str) -> Expected {
-        let (revision, since) = self.facts().expected(application, seen);
+        let facts = self.facts();
+        let (revision, since) = facts.expected(application, seen);
+        let since = since.max(facts.registered_at);
         Expected { revision, since, synced: self.options.require_synced }
     }
 

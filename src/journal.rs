@@ -66,6 +66,9 @@ pub struct Facts {
     /// When the token ends that a shared Argo CD has. The token itself is nowhere but there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_expires: Option<Timestamp>,
+    /// When a shared Argo CD was told of another cluster of the same name: what it said before is of no use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_at: Option<Timestamp>,
     /// How the last `up` that changed something spent its time, in seconds.
     pub timings: Vec<Timing>,
 }

@@ -20,6 +20,7 @@ use crate::providers::kind::find_all_owned;
 use crate::report::SCHEMA;
 use crate::sample;
 use crate::settings::{self, Found};
+use crate::shared::answering;
 use crate::steps;
 
 /// Docker may be busy with the removal for a while; it is not waited for without end.
@@ -138,7 +139,7 @@ async fn walk(engine: &Engine<'_, Context>, cx: &Context) -> Result<Failures> {
     let failures = engine.down(cx).await?;
     let waited = failures.iter().any(|(id, _)| *id == steps::ROOT) && !engine.ledger.owns(steps::CLUSTER);
     match cx.spec.argocd.shared() {
-        Some(_) if waited => engine.down(cx).await,
+        Some(_) if waited && answering(cx).await.is_ok() => engine.down(cx).await,
         _ => Ok(failures),
     }
 }

@@ -1,4 +1,5 @@
-//! `k8tre shared`: what an administrator of a shared Argo CD does for developers.
+//! An Argo CD that others use too: what `up` checks and asks before it writes there, and `k8tre shared`, which is for its
+//! administrators.
 
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
@@ -8,15 +9,19 @@ use serde_json::json;
 use crate::argocd::side::ArgoCd;
 use crate::cli::{RbacArgs, Shared, SharedListArgs};
 use crate::commands::App;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::gitops::environment::yaml;
+use crate::journal::Journal;
 use crate::report::{SCHEMA, age, expires, table};
+use crate::settings::{self, FileSettings};
 use crate::shared::environments::{self, Registered};
 use crate::shared::guest::{Guest, Reach};
-use crate::shared::place;
 use crate::shared::policy::policy;
 use crate::shared::rights::{Subject, rbac};
+use crate::shared::{check, place};
 use crate::spec::SharedArgoCd;
+use crate::steps::{PROJECT, REGISTRATION, ROOT};
 
 /// Questions to clusters under way at once.
 const AT_ONCE: usize = 4;
@@ -129,4 +134,38 @@ fn print(app: &App, args: &RbacArgs) -> Result<u8> {
     let documents = objects.iter().map(yaml).collect::<Result<Vec<String>>>()?;
     app.ui.data(documents.join("---\n").trim_end());
     Ok(0)
+}
+
+/// Refuses what cannot be or must not be on the shared side.
+pub async fn check(app: &App, cx: &Context, at: &SharedArgoCd) -> Result<()> {
+    let warning = check::check(cx, at, &protected(app, cx)?).await?;
+    warning.iter().for_each(|warning| app.ui.warn(warning));
+    Ok(())
+}
+
+/// Contexts that no environment may be registered in, by the repository's settings and the user's own.
+fn protected(app: &App, cx: &Context) -> Result<Vec<String>> {
+    let mut protected = FileSettings::read(&cx.spec.repo.join(settings::FILE))?.protected_contexts;
+    protected.extend(FileSettings::read(&app.dirs.config.join("config.toml"))?.protected_contexts);
+    Ok(protected)
+}
+
+/// Other people's Argo CD is written to only after somebody said so, once.
+pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
+    let Some(shared) = journal.spec.argocd.shared() else { return Ok(()) };
+    let begun = [REGISTRATION, PROJECT, ROOT].iter().any(|id| journal.steps.contains_key(*id));
+    let what = format!(
+        "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",
+        journal.spec.name, shared.context, shared.namespace, shared.server
+    );
+    if begun || yes {
+        if !begun {
+            app.ui.say(&what);
+        }
+        return Ok(());
+    }
+    match app.ui.confirm(&format!("{what} Go on?"), "--yes")? {
+        true => Ok(()),
+        false => Err(Error::interrupted()),
+    }
 }

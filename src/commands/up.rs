@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cli::UpArgs;
-use crate::commands::{App, plan, select, source, use_app};
+use crate::commands::{App, plan, select, shared, source, use_app};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, Outcome, Walk};
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -20,9 +20,9 @@ use crate::preflight::{self, Severity};
 use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
-use crate::shared::{check as shared_check, credentials, place};
+use crate::shared::{credentials, place};
 use crate::spec::Spec;
-use crate::steps::{PROJECT, REGISTRATION, ROOT, branch, cluster, secrets};
+use crate::steps::{branch, cluster, secrets};
 use crate::{gitops, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
@@ -85,7 +85,7 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     let facts = Box::new(journal.facts.clone());
     let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone());
     check(app, &looking, args).await?;
-    confirm(app, &journal, args.run.yes)?;
+    shared::confirm(app, &journal, args.run.yes)?;
     Ok((journal, looking))
 }
 
@@ -93,26 +93,6 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
 async fn login(args: &UpArgs, cx: &Context) -> Result<Option<Login>> {
     let Some(from) = &args.shared.repo_credentials else { return Ok(None) };
     credentials::read(from, &Checkout::open(&cx.spec.repo)?, &cx.spec.source.url()).await.map(Some)
-}
-
-/// Other people's Argo CD is written to only after somebody said so, once.
-fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
-    let Some(shared) = journal.spec.argocd.shared() else { return Ok(()) };
-    let begun = [REGISTRATION, PROJECT, ROOT].iter().any(|id| journal.steps.contains_key(*id));
-    let what = format!(
-        "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",
-        journal.spec.name, shared.context, shared.namespace, shared.server
-    );
-    if begun || yes {
-        if !begun {
-            app.ui.say(&what);
-        }
-        return Ok(());
-    }
-    match app.ui.confirm(&format!("{what} Go on?"), "--yes")? {
-        true => Ok(()),
-        false => Err(Error::interrupted()),
-    }
 }
 
 /// The spec that flags, variables, files and the journal add up to.
@@ -259,20 +239,13 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
     }
     match cx.spec.argocd.shared() {
         None => drop(cx.install().await?),
-        Some(shared) => shared_check::check(cx, shared, &protected(app, cx)?).await?,
+        Some(at) => shared::check(app, cx, at).await?,
     }
     cx.prerequisites().await?;
     if cx.spec.argocd.anonymous {
         app.ui.warn("--anonymous: whoever reaches Argo CD's UI or API has all rights in this cluster, without login");
     }
     Ok(())
-}
-
-/// Contexts that no environment may be registered in, by the repository's settings and the user's own.
-fn protected(app: &App, cx: &Context) -> Result<Vec<String>> {
-    let mut protected = FileSettings::read(&cx.spec.repo.join(settings::FILE))?.protected_contexts;
-    protected.extend(FileSettings::read(&app.dirs.config.join("config.toml"))?.protected_contexts);
-    Ok(protected)
 }
 
 /// Says that the base has gone on, and offers what can be done about it.

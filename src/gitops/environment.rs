@@ -44,7 +44,8 @@ pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
             "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
         },
     });
-    if !spec.holds.is_empty() {
+    // Where k8tre applies it, a hold that ended has to be seen to be gone.
+    if spec.fenced || !spec.holds.is_empty() {
         project["spec"]["syncWindows"] = windows(&spec.holds).into();
     }
     project

@@ -9,7 +9,7 @@ use crate::argocd::side::ArgoCd;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ports::kube::{Right, Type};
-use crate::shared::{fence, is_foreign, rights};
+use crate::shared::{fence, is_foreign, probe, rights};
 use crate::spec::SharedArgoCd;
 use crate::steps::look::{application_set_type, application_type};
 
@@ -25,8 +25,8 @@ pub fn secret_type() -> Type {
     Type::new("v1", "Secret")
 }
 
-/// Refuses what would fail later, or would touch what is not this environment's.
-pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) -> Result<()> {
+/// Refuses what would fail later, or would touch what is not this environment's. What may fail is a warning.
+pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) -> Result<Option<String>> {
     if fence::is_protected(&shared.context, protected) {
         return Err(Error::preflight(format!(
             "the context {} is protected: `protected-contexts` in your settings names it",
@@ -41,7 +41,7 @@ pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) ->
     })
 }
 
-async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<()> {
+async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Option<String>> {
     let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet"});
     if argocd.kube.discover(&set).await?.is_none() {
         return Err(Error::preflight(format!("there is no Argo CD with ApplicationSets in {}", shared.place()))
@@ -60,7 +60,12 @@ async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<()
             .hint("developers' environments belong to another Argo CD: --argocd CONTEXT"));
     }
     free(cx, shared, argocd, &clusters).await?;
-    apart(cx, shared, argocd, &applications).await
+    apart(cx, shared, argocd, &applications).await?;
+    match cx.facts().token_expires {
+        // It is registered already.
+        Some(_) => Ok(None),
+        None => probe::warning(argocd, shared).await,
+    }
 }
 
 /// The cluster Secrets, if this user may see them: they hold credentials, so that most may not.

@@ -36,16 +36,42 @@ pub enum Probe {
     NotAllowed,
 }
 
-/// Asks from Argo CD's network; what stands in the way is an error that says what to do.
-pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority: &str) -> Result<Probe> {
+/// How this user may ask.
+enum Way {
+    Exec,
+    Pod,
+}
+
+async fn way(argocd: &ArgoCd) -> Result<Option<Way>> {
+    if rights::missing(argocd, vec![rights::EXEC]).await?.is_empty() {
+        return Ok(Some(Way::Exec));
+    }
+    Ok(rights::missing(argocd, rights::POD.to_vec()).await?.is_empty().then_some(Way::Pod))
+}
+
+/// What a user has to know who may not ask.
+pub async fn warning(argocd: &ArgoCd, shared: &SharedArgoCd) -> Result<Option<String>> {
+    Ok(match way(argocd).await? {
+        Some(_) => None,
+        None => Some(format!(
+            "whether Argo CD can reach {} cannot be asked beforehand: you may run no pod and no command in {}; if it cannot, `k8tre dev status` will say so",
+            shared.server,
+            shared.place()
+        )),
+    })
+}
+
+/// Asks from Argo CD's network, if this user may; what stands in the way is an error that says what to do.
+pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority: &str) -> Result<()> {
     match ask(cx, argocd, shared, authority).await? {
         Probe::Unreachable { from, what } => Err(unreachable(cx, shared, &from, &what)),
-        other => Ok(other),
+        Probe::Reached | Probe::NotAllowed => Ok(()),
     }
 }
 
-/// Asks from Argo CD's network.
+/// Asks from Argo CD's network, if this user may.
 pub async fn ask(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority: &str) -> Result<Probe> {
+    let Some(way) = way(argocd).await? else { return Ok(Probe::NotAllowed) };
     let of = Type::new("v1", "Pod");
     let pods = argocd.list(&of, &format!("app.kubernetes.io/name={CONTROLLER}")).await?;
     let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running");
@@ -57,15 +83,16 @@ pub async fn ask(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority
     let container = containers.clone().find(|one| one["name"] == CONTROLLER).or(containers.clone().next());
     let container = container.unwrap_or(&Value::Null);
     let argv = ["sh", "-c", SCRIPT, "probe", authority, &shared.server];
-    let (said, from) = if rights::missing(argocd, vec![rights::EXEC]).await?.is_empty() {
-        let pod = controller["metadata"]["name"].as_str().unwrap_or_default();
-        let within = container["name"].as_str().unwrap_or(CONTROLLER);
-        let said = argocd.kube.exec(&argocd.namespace, pod, within, &argv, EXEC_LIMIT).await?;
-        (said, format!("the pod {pod}"))
-    } else if rights::missing(argocd, rights::POD.to_vec()).await?.is_empty() {
-        (in_own_pod(cx, argocd, &container["image"], &argv).await?, "a pod in Argo CD's namespace".to_owned())
-    } else {
-        return Ok(Probe::NotAllowed);
+    let (said, from) = match way {
+        Way::Exec => {
+            let pod = controller["metadata"]["name"].as_str().unwrap_or_default();
+            let within = container["name"].as_str().unwrap_or(CONTROLLER);
+            let said = argocd.kube.exec(&argocd.namespace, pod, within, &argv, EXEC_LIMIT).await?;
+            (said, format!("the pod {pod}"))
+        }
+        Way::Pod => {
+            (in_own_pod(cx, argocd, &container["image"], &argv).await?, "a pod in Argo CD's namespace".to_owned())
+        }
     };
     Ok(match failure(&said) {
         None => Probe::Reached,
@@ -152,15 +179,6 @@ fn unreachable(cx: &Context, shared: &SharedArgoCd, from: &str, what: &str) -> E
             .hint("a firewall or a network policy of Argo CD's may be in the way; another address: --server URL")
             .hint(format!("kubectl --context {} -n {} get networkpolicies", shared.context, shared.namespace))
     }
-}
-
-/// Says that nobody has asked.
-pub fn unasked(shared: &SharedArgoCd) -> String {
-    format!(
-        "whether Argo CD can reach {} was not asked: you may run no pod and no command in {}; if its Applications cannot reach the cluster, `k8tre dev status` says so",
-        shared.server,
-        shared.place()
-    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
@@ -16,14 +16,18 @@ use crate::expiry;
 use crate::ports::kube::{Kube, Right, Token};
 use crate::ports::kubeconfig;
 use crate::shared::check::secret_type;
-use crate::shared::probe::{self, Probe};
+use crate::shared::probe;
 use crate::shared::remains::Remains;
 use crate::shared::{answering, marked, rights, role};
 use crate::spec::SharedArgoCd;
 use crate::steps::{BRANCH, IDENTITY, REGISTRATION, objects};
 
-/// When the token ends that is in the Secret.
+/// From when to when the token is valid that is in the Secret.
+const ISSUED: &str = "k8tre.dev/token-issued";
 pub const EXPIRES: &str = "k8tre.dev/token-expires";
+
+/// Argo CD has noticed by then that the Secret is another one.
+const NOTICED: SignedDuration = SignedDuration::from_secs(2);
 
 pub struct SharedRegistration {
     pub shared: SharedArgoCd,
@@ -34,6 +38,7 @@ pub struct SharedRegistration {
 struct Registered {
     authority: Option<String>,
     token: Option<SecretString>,
+    issued: Option<Timestamp>,
     expires: Option<Timestamp>,
 }
 
@@ -41,11 +46,12 @@ impl Registered {
     fn of(secret: &Value) -> Registered {
         let config = decoded(secret, "config").and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let config = config.unwrap_or(Value::Null);
-        let expires = secret["metadata"]["annotations"][EXPIRES].as_str();
+        let time = |key: &str| secret["metadata"]["annotations"][key].as_str()?.parse().ok();
         Registered {
             authority: config["tlsClientConfig"]["caData"].as_str().map(str::to_owned),
             token: config["bearerToken"].as_str().map(SecretString::from),
-            expires: expires.and_then(|at| at.parse().ok()),
+            issued: time(ISSUED),
+            expires: time(EXPIRES),
         }
     }
 }
@@ -72,12 +78,13 @@ impl SharedRegistration {
     async fn fault(&self, cx: &Context, registered: &Registered) -> Result<Option<String>> {
         let Some(token) = &registered.token else { return Ok(Some("it holds no token".into())) };
         let Some(expires) = registered.expires else { return Ok(Some("it does not say when its token ends".into())) };
-        let left = expires.duration_since(Timestamp::now()).as_secs();
-        if left <= 0 {
+        let left = expires.duration_since(Timestamp::now());
+        if left.as_secs() <= 0 {
             return Ok(Some(format!("its token ended at {expires}")));
         }
-        let half = i64::try_from(self.shared.token_ttl / 2).unwrap_or(i64::MAX);
-        if cx.options.renew && left < half {
+        // The API server may have given less than was asked for.
+        let half = registered.issued.map(|issued| expires.duration_since(issued) / 2);
+        if cx.options.renew && half.is_none_or(|half| left < half) {
             return Ok(Some(format!("its token ends at {expires}")));
         }
         // A cluster that does not answer says nothing of the token.
@@ -135,6 +142,7 @@ impl Step<Context> for SharedRegistration {
         objects::refuse_foreign(&argocd.kube, &secret, &argocd.namespace, &cx.id).await?;
         cx.detail(REGISTRATION, "getting a token for Argo CD, and trying it");
         let ttl = Duration::from_secs(self.shared.token_ttl);
+        let issued = Timestamp::now();
         let Token { secret: token, expires } = kube.token(role::NAMESPACE, role::ACCOUNT, ttl).await?;
         if !works(cx, token.clone()).await? {
             return Err(Error::failed(format!("the cluster does not take the token of {}", role::ACCOUNT)));
@@ -148,10 +156,7 @@ impl Step<Context> for SharedRegistration {
         if !same {
             cx.detail(REGISTRATION, &format!("asking from Argo CD's network whether {} answers", self.shared.server));
             let pem = BASE64_STANDARD.decode(authority.as_deref().unwrap_or_default()).unwrap_or_default();
-            let asked = probe::probe(cx, &argocd, &self.shared, &String::from_utf8_lossy(&pem)).await?;
-            if asked == Probe::NotAllowed {
-                cx.detail(REGISTRATION, &probe::unasked(&self.shared));
-            }
+            probe::probe(cx, &argocd, &self.shared, &String::from_utf8_lossy(&pem)).await?;
         }
         let config = json!({
             "bearerToken": token.expose_secret(),
@@ -159,9 +164,15 @@ impl Step<Context> for SharedRegistration {
         });
         // Address, authority and token in one write: Argo CD never has half of it.
         secret["data"]["config"] = json!(BASE64_STANDARD.encode(config.to_string()));
+        secret["metadata"]["annotations"][ISSUED] = json!(issued.to_string());
         secret["metadata"]["annotations"][EXPIRES] = json!(expires.to_string());
         argocd.apply(&secret).await?;
-        cx.note(|facts| facts.token_expires = Some(expires))
+        cx.note(|facts| {
+            facts.token_expires = Some(expires);
+            if there.is_some() && !same {
+                facts.registered_at = Some(Timestamp::now() + NOTICED);
+            }
+        })
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {

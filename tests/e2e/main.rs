@@ -19,6 +19,7 @@ mod refusals;
 mod repair;
 mod repository;
 mod scale;
+mod shared;
 mod smoke;
 mod status;
 mod support;

@@ -151,7 +151,7 @@ fn a_branch_is_read_from_a_remote_and_removed_there() {
 }
 
 /// A real git daemon that takes pushes, at an address that pods reach too.
-fn daemon(world: &World) -> (Running, String) {
+pub fn daemon(world: &World) -> (Running, String) {
     let inspect = ["network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"];
     let address = world.docker(&inspect).expect(0).stdout.trim().to_owned();
     let root = world.home.join("served");

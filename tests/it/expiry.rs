@@ -109,7 +109,9 @@ async fn gc_removes_what_has_expired_or_is_orphaned_here_and_nothing_else() {
     node["times"] = json!({"/k8tre/expires": "1767225600"});
     std::fs::write(&path, node.to_string()).unwrap();
     desk.run(&["dev", "gc", "--yes"]).await.code(0).shows("cluster").shows("recorded nowhere here").says("bob is gone");
-    assert_eq!(changes(&before, &desk.snapshot()), NOTHING);
+    // Who made Docker's network is told by the journal alone.
+    let left = changes(&before, &desk.snapshot());
+    assert!(left.iter().all(|what| what.ends_with("/networks/kind.json")), "{left:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,4 +194,49 @@ async fn gc_takes_registrations_off_a_shared_argo_cd_from_another_machine() {
     assert_eq!(remains(&desk, "alice"), NOTHING);
     assert_eq!(desk.clusters.versions(HUB), hub);
     desk.run(&list).await.code(0).says("no developer's environment");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_repository_is_named_before_the_wait_and_read_by_a_login_for_this_environment_alone() {
+    let desk = desk().await;
+    let (before, hub) = (desk.snapshot(), desk.clusters.versions(HUB));
+    desk.clusters.is_private();
+    let up = ["dev", "up", "alice", "--repo", "../tre", "--repo-url", "https://git.invalid/tre.git", "--argocd", "team", "--yes", "-vvv"];
+    let refused = desk.run(&up).await;
+    refused.code(1).says("the Argo CD in team/argocd cannot read https://git.invalid/tre.git");
+    refused.says("--repo-credentials git").says("authentication required");
+
+    desk.write("work/login", "username=alice\npassword=wrong\n");
+    let with = |from: &'static str| ["dev", "up", "alice", "--repo-credentials", from, "-vvv", "--timeout", "5s"];
+    desk.run(&with("nowhere")).await.says("cannot read the login in nowhere");
+    desk.write("work/login", "username=alice\npassword=s3cr3t-of-alice\n");
+    let ended = desk.run(&with("login")).await;
+    ended.code(0);
+    let mut texts = vec![ended.stdout.clone() + &ended.stderr];
+    for (name, project) in [("k8tre-repo-alice", "dev-alice"), ("k8tre-repo-root-dev-alice", "root-dev-alice")] {
+        let secret = desk.clusters.object(HUB, "secrets", name).unwrap();
+        use base64::prelude::{BASE64_STANDARD, Engine as _};
+        assert_eq!(secret["data"]["project"], BASE64_STANDARD.encode(project), "{name}");
+        assert_eq!(secret["metadata"]["labels"]["developer"], "alice");
+    }
+    desk.run(&["dev", "up", "alice"]).await.code(0).says("nothing was to be done");
+    desk.clusters.lose(HUB, "secrets", "k8tre-repo-alice");
+    desk.run(&["dev", "status", "alice"]).await.code(3).shows("repository-access");
+    desk.run(&["dev", "up", "alice"]).await.code(2).says("has to be given again");
+    // The user's own credential helper.
+    let settings = "[user]\n\tname = Alice\n\temail = alice@example.org\n[credential]\n\thelper = \"!f() { echo username=alice; echo password=s3cr3t-of-alice; }; f\"\n";
+    let own = std::fs::read_to_string(desk.path("home/.gitconfig")).unwrap();
+    desk.write("home/.gitconfig", settings);
+    let ended = desk.run(&with("git")).await;
+    desk.write("home/.gitconfig", &own);
+    ended.code(0);
+    texts.push(ended.stdout.clone() + &ended.stderr);
+    std::fs::remove_file(desk.path("work/login")).unwrap();
+    texts.extend(desk.snapshot().into_iter().map(|(path, content)| path + &content));
+    assert!(texts.iter().all(|text| !text.contains("s3cr3t-of-alice")), "the login is told");
+
+    desk.run(&["dev", "down", "alice"]).await.code(0);
+    assert_eq!(remains(&desk, "alice"), NOTHING);
+    assert_eq!(desk.clusters.versions(HUB), hub);
+    assert_eq!(changes(&before, &desk.snapshot()), NOTHING);
 }

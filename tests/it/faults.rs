@@ -11,6 +11,7 @@ use super::cli_repository::{REMOTE, demanding, give_remote};
 use super::cli_whole::sample_in;
 use super::support::desk::{Desk, Ended, Running, changes};
 use super::support::gate::Rule;
+use super::support::shared;
 
 /// Cells at work at once: they wait for fakes and timers more than they compute.
 const AT_ONCE: usize = 3;
@@ -52,9 +53,11 @@ enum Repository {
     Own,
     /// The user's own, published to a remote.
     Remote,
+    /// The same, deployed by an Argo CD that others use too.
+    Shared,
 }
 
-const REPOSITORIES: [Repository; 3] = [Repository::Sample, Repository::Own, Repository::Remote];
+const REPOSITORIES: [Repository; 4] = [Repository::Sample, Repository::Own, Repository::Remote, Repository::Shared];
 
 #[derive(Debug, Clone)]
 struct Cell {
@@ -73,6 +76,20 @@ impl fmt::Display for Cell {
 
 const UP_REMOTE: [&str; 11] =
     ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", REMOTE[0], REMOTE[1], REMOTE[2], REMOTE[3]];
+const UP_SHARED: [&str; 12] = [
+    "dev",
+    "up",
+    "alice",
+    "--merge-kubeconfig",
+    "-v",
+    "--repo",
+    "../tre",
+    REMOTE[2],
+    REMOTE[3],
+    "--argocd",
+    "team",
+    "--yes",
+];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
 const UP_OWN: [&str; 7] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
@@ -83,13 +100,17 @@ impl Repository {
             Repository::Sample => &UP,
             Repository::Own => &UP_OWN,
             Repository::Remote => &UP_REMOTE,
+            Repository::Shared => &UP_SHARED,
         }
     }
 
     async fn on_a_desk(self) -> Desk {
+        if self == Repository::Shared {
+            return shared::desk().await;
+        }
         let desk = Desk::new().await;
         match self {
-            Repository::Sample => {}
+            Repository::Sample | Repository::Shared => {}
             Repository::Own => demanding(&desk).await,
             Repository::Remote => {
                 sample_in(&desk, "tre").await;
@@ -151,6 +172,12 @@ async fn fails(cell: &Cell) -> Result<(), String> {
     let gone = if cell.then == Then::Down && cell.command == "down" { 4 } else { 0 };
     expect(&desk.run(&DOWN).await, &[0, gone], "down afterwards")?;
     settled(&desk).await;
+    if cell.repository == Repository::Shared
+        && let left = shared::remains(&desk, "alice")
+        && !left.is_empty()
+    {
+        return Err(format!("left on the shared side: {}\n{}", left.join(", "), ended.stderr));
+    }
     match changes(&before, &desk.snapshot()) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("left: {}\n{}", left.join(", "), ended.stderr)),

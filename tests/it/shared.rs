@@ -192,13 +192,14 @@ async fn a_token_is_warned_of_and_replaced_in_time() {
     up(&desk, &["--token-ttl", "30m"]).await.code(0);
     desk.run(&["dev", "status", "alice"]).await.code(0).shows("the token ends at").shows("k8tre dev up alice");
     desk.run(&["dev", "up", "alice"]).await.code(0).says("nothing was to be done");
-    let expires = |at: &str| json!({"metadata": {"annotations": {"k8tre.dev/token-expires": at}}});
-    let soon = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() + 600).unwrap().to_string();
-    desk.clusters.change(HUB, "secrets", "k8tre-cluster-alice", &expires(&soon));
+    let valid = |from: &str, to: &str| json!({"metadata": {"annotations": {"k8tre.dev/token-issued": from, "k8tre.dev/token-expires": to}}});
+    let at =
+        |seconds: i64| jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() + seconds).unwrap().to_string();
+    desk.clusters.change(HUB, "secrets", "k8tre-cluster-alice", &valid(&at(-1000), &at(800)));
     desk.run(&["dev", "status", "alice"]).await.code(0);
     desk.run(&["dev", "up", "alice", "-v"]).await.code(0).says("getting a token");
     assert_eq!(desk.clusters.tokens(ALICE).len(), 2);
-    desk.clusters.change(HUB, "secrets", "k8tre-cluster-alice", &expires("2020-01-01T00:00:00Z"));
+    desk.clusters.change(HUB, "secrets", "k8tre-cluster-alice", &valid("2019-12-31T00:00:00Z", "2020-01-01T00:00:00Z"));
     desk.run(&["dev", "status", "alice"]).await.code(3).shows("its token ended at 2020-01-01");
     desk.run(&["dev", "resume", "alice"]).await.code(0);
     assert_eq!(desk.clusters.tokens(ALICE).len(), 3);
@@ -240,7 +241,10 @@ async fn what_others_change_is_named_and_mended_and_what_is_theirs_stays() {
     assert_eq!(desk.clusters.tokens(ALICE).len(), 1);
     desk.run(&["dev", "up", "alice", "--argocd", "team/other"]).await.code(2).says("cannot move to another one");
     desk.run(&["dev", "hold", "portal", "--name", "alice"]).await.code(0);
-    assert!(desk.clusters.object(HUB, "appprojects", "dev-alice").unwrap()["spec"]["syncWindows"].is_array());
+    let windows = || desk.clusters.object(HUB, "appprojects", "dev-alice").unwrap()["spec"]["syncWindows"].clone();
+    assert_eq!(windows().as_array().unwrap().len(), 1);
+    desk.run(&["dev", "release", "portal", "--name", "alice"]).await.code(0);
+    assert_eq!(windows(), json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,7 +259,7 @@ async fn an_address_that_argo_cd_cannot_reach_is_not_registered() {
 
     // Who may not ask from there goes on, and is told.
     desk.clusters.deny(HUB, &["create pods/exec", "create pods"]);
-    up(&desk, &[]).await.code(0).says("was not asked");
+    up(&desk, &[]).await.code(0).says("cannot be asked beforehand");
     desk.run(&DOWN).await.code(0);
 }
 

@@ -9,7 +9,7 @@ use super::http::Request;
 #[derive(Default)]
 pub struct Access {
     denied: BTreeSet<String>,
-    /// The account of each token, and when it ends.
+    /// The UID of each token's account, and when it ends.
     given: BTreeMap<String, (String, jiff::Timestamp)>,
 }
 
@@ -22,12 +22,14 @@ impl Access {
         self.given.keys().cloned().collect()
     }
 
-    /// Answers a review, or a request for a token; `accounts` are those that there are.
-    pub fn post(&mut self, path: &str, request: &Request, accounts: &[String]) -> Option<(u16, Value)> {
+    /// Answers a review, or a request for a token; `accounts` are the UIDs of those that there are.
+    pub fn post(&mut self, path: &str, request: &Request, accounts: &BTreeMap<String, String>) -> Option<(u16, Value)> {
         let body: Value = serde_json::from_slice(&request.body).ok()?;
         if path.ends_with("/selfsubjectaccessreviews") {
             let token = request.headers.get("authorization").and_then(|header| header.strip_prefix("Bearer "));
-            if token.is_some_and(|token| !self.knows(token, accounts)) {
+            // Any other is a person's, whose kubeconfig has it.
+            let of_account = token.filter(|token| token.starts_with("bearer-of-"));
+            if of_account.is_some_and(|token| !self.knows(token, accounts)) {
                 let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "Unauthorized", "reason": "Unauthorized", "code": 401});
                 return Some((401, body));
             }
@@ -38,22 +40,22 @@ impl Access {
             return Some((201, json!({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}})));
         }
         let account = path.strip_suffix("/token")?.rsplit('/').next()?;
-        if !accounts.iter().any(|there| there == account) {
+        let Some(uid) = accounts.get(account) else {
             return Some((
                 404,
                 json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "not found", "reason": "NotFound", "code": 404}),
             ));
-        }
+        };
         let seconds = body["spec"]["expirationSeconds"].as_i64()?;
         let ends = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() + seconds).unwrap();
         let token = format!("bearer-of-{account}-{:016x}", rand::random::<u64>());
-        self.given.insert(token.clone(), (account.to_owned(), ends));
+        self.given.insert(token.clone(), (uid.clone(), ends));
         let status = json!({"token": token, "expirationTimestamp": ends.to_string()});
         Some((201, json!({"kind": "TokenRequest", "status": status})))
     }
 
-    fn knows(&self, token: &str, accounts: &[String]) -> bool {
+    fn knows(&self, token: &str, accounts: &BTreeMap<String, String>) -> bool {
         let given = self.given.get(token);
-        given.is_some_and(|(account, ends)| accounts.contains(account) && *ends > jiff::Timestamp::now())
+        given.is_some_and(|(uid, ends)| accounts.values().any(|there| there == uid) && *ends > jiff::Timestamp::now())
     }
 }

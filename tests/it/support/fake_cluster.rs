@@ -43,6 +43,8 @@ struct World {
     logs: BTreeMap<String, String>,
     /// The repository behind every address that is not the cluster's own git server.
     remote: Option<PathBuf>,
+    /// Whether reading it takes a repository Secret for the Application's project.
+    private: bool,
 }
 
 #[derive(Clone)]
@@ -104,6 +106,11 @@ impl FakeClusters {
     /// What Argo CD reads where an Application names another address than the cluster's own git server.
     pub fn remote(&self, repository: PathBuf) {
         self.world.lock().unwrap().remote = Some(repository);
+    }
+
+    /// From now on it cannot be read without a login.
+    pub fn is_private(&self) {
+        self.world.lock().unwrap().private = true;
     }
 
     /// An object of a cluster, as it is stored.
@@ -200,10 +207,10 @@ impl FakeClusters {
         }
         let answer = {
             let mut world = self.world.lock().unwrap();
-            let World { clusters, applications, health, resources, logs, remote } = &mut *world;
+            let World { clusters, applications, health, resources, logs, remote, private } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
-                deploy(cluster, applications, &self.repository(&birth), remote.as_deref());
+                deploy(cluster, applications, &self.repository(&birth), remote.as_deref().map(|remote| (remote, *private)));
                 reap(cluster, |cluster| self.node(cluster).is_some());
             }
             match log_of(rest, &request) {
@@ -252,8 +259,9 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
         return (200, resources);
     }
     if request.method == "POST" {
-        let accounts = cluster.store.of_plural("serviceaccounts").filter_map(|one| one["metadata"]["name"].as_str());
-        let accounts: Vec<String> = accounts.map(str::to_owned).collect();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let accounts = cluster.store.of_plural("serviceaccounts").map(|one| &one["metadata"]);
+        let accounts = accounts.map(|metadata| (text(&metadata["name"]), text(&metadata["uid"]))).collect();
         let answer = cluster.access.post(path, request, &accounts);
         return answer.unwrap_or_else(|| status(501, "the fake makes nothing of this kind"));
     }
