@@ -52,8 +52,13 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
         lock.abandon();
         return Err(error);
     }
-    let cx =
-        Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), Options { login, ..options(args) }, app.ui.clone());
+    let cx = Context::new(
+        &journal,
+        Record::Writing(Arc::clone(&writer)),
+        app.dirs.clone(),
+        Options { login, ..options(args) },
+        app.ui.clone(),
+    );
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };

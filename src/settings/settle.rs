@@ -157,7 +157,11 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
     let recorded = match (saved.map(|saved| &saved.argocd.at), given) {
         (Some(ArgoCdAt::Shared(shared)), _) => shared.clone(),
         (Some(ArgoCdAt::CoLocated), _) | (None, None) => {
-            let given = [("--server", flags.server.is_some()), ("--token-ttl", flags.token_ttl.is_some()), ("--repo-credentials", flags.repo_credentials.is_some())];
+            let given = [
+                ("--server", flags.server.is_some()),
+                ("--token-ttl", flags.token_ttl.is_some()),
+                ("--repo-credentials", flags.repo_credentials.is_some()),
+            ];
             // Variables and files may say so for other environments.
             return match given.into_iter().find(|(_, given)| *given).filter(|_| saved.is_none()) {
                 Some((flag, _)) => Err(Error::usage(format!("{flag} is for an Argo CD that others use too"))

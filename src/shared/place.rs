@@ -116,7 +116,7 @@ mod tests {
                 kubeconfig: "/k".into(),
                 server: String::new(),
                 token_ttl: 0,
-        repo_credentials: false,
+                repo_credentials: false,
             })
         };
         assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team"));

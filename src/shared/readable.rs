@@ -68,7 +68,9 @@ fn refused(cx: &Context, shared: &SharedArgoCd, words: &str) -> Error {
         false => error
             .hint(format!("give it your login, for this environment alone: k8tre dev up {name} --repo-credentials git"))
             .hint("or from a file that holds a token: --repo-credentials FILE"),
-        true => error.hint(format!("the login that it was given is refused; another one: k8tre dev up {name} --repo-credentials FILE")),
+        true => error.hint(format!(
+            "the login that it was given is refused; another one: k8tre dev up {name} --repo-credentials FILE"
+        )),
     }
 }
 

@@ -38,7 +38,11 @@ impl Remains {
         for secret in rights::repository_secrets(name) {
             // Who was given no login may not look, and has none there.
             let found = argocd.get(&secret_type(), &secret).await;
-            let found = if cx.spec.argocd.shared().is_some_and(|shared| shared.repo_credentials) { found? } else { found.unwrap_or_default() };
+            let found = if cx.spec.argocd.shared().is_some_and(|shared| shared.repo_credentials) {
+                found?
+            } else {
+                found.unwrap_or_default()
+            };
             if found.is_some_and(|found| objects::owner(&found) == Some(&cx.id)) {
                 remains.repositories.push(secret);
             }
@@ -68,7 +72,8 @@ impl Remains {
             self.applications.iter().filter_map(|app| Some(("application", app["metadata"]["name"].as_str()?)));
         let others = self.sets.iter().map(|set| ("applicationset", set.as_str()));
         let others = others.chain(self.projects.iter().map(|project| ("appproject", project.as_str())));
-        let others = others.chain(self.secret.iter().chain(&self.repositories).map(|secret| ("secret", secret.as_str())));
+        let others =
+            others.chain(self.secret.iter().chain(&self.repositories).map(|secret| ("secret", secret.as_str())));
         applications.chain(others).collect()
     }
 

@@ -201,7 +201,19 @@ async fn a_private_repository_is_named_before_the_wait_and_read_by_a_login_for_t
     let desk = desk().await;
     let (before, hub) = (desk.snapshot(), desk.clusters.versions(HUB));
     desk.clusters.is_private();
-    let up = ["dev", "up", "alice", "--repo", "../tre", "--repo-url", "https://git.invalid/tre.git", "--argocd", "team", "--yes", "-vvv"];
+    let up = [
+        "dev",
+        "up",
+        "alice",
+        "--repo",
+        "../tre",
+        "--repo-url",
+        "https://git.invalid/tre.git",
+        "--argocd",
+        "team",
+        "--yes",
+        "-vvv",
+    ];
     let refused = desk.run(&up).await;
     refused.code(1).says("the Argo CD in team/argocd cannot read https://git.invalid/tre.git");
     refused.says("--repo-credentials git").says("authentication required");

@@ -72,7 +72,12 @@ fn has_login(cluster: &Cluster, app: &Value) -> bool {
 
 /// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
 /// the branch are there.
-pub fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path, remote: Option<(&Path, bool)>) {
+pub fn deploy(
+    cluster: &mut Cluster,
+    applications: &BTreeSet<String>,
+    repository: &Path,
+    remote: Option<(&Path, bool)>,
+) {
     let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
         .iter()
         .all(|name| cluster.store.contains("deployments", name));

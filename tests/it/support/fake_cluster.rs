@@ -210,7 +210,12 @@ impl FakeClusters {
             let World { clusters, applications, health, resources, logs, remote, private } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
-                deploy(cluster, applications, &self.repository(&birth), remote.as_deref().map(|remote| (remote, *private)));
+                deploy(
+                    cluster,
+                    applications,
+                    &self.repository(&birth),
+                    remote.as_deref().map(|remote| (remote, *private)),
+                );
                 reap(cluster, |cluster| self.node(cluster).is_some());
             }
             match log_of(rest, &request) {
