@@ -31,12 +31,21 @@ pub struct LoneBranch {
     owner: Owner,
 }
 
-/// Ids of the environments that there is something of.
-pub type Known = BTreeSet<String>;
+/// Ids of environments.
+pub type Ids = BTreeSet<String>;
+
+/// The environments that there is something of here.
+#[derive(Default)]
+pub struct Known {
+    /// Those with a journal: `down` takes back all that they have, wherever that is.
+    pub recorded: Ids,
+    /// Those with a cluster on this Docker.
+    pub clusters: Ids,
+}
 
 /// Environments that are recorded here, and clusters with k8tre's mark.
 pub async fn look(app: &App, unrecorded: bool, now: Timestamp, found: &mut Found) -> Result<Known> {
-    let mut known = Known::new();
+    let mut known = Known::default();
     let mut names = BTreeSet::new();
     for name in journal::names(&app.dirs)? {
         names.insert(name.to_string());
@@ -48,7 +57,7 @@ pub async fn look(app: &App, unrecorded: bool, now: Timestamp, found: &mut Found
                 continue;
             }
         };
-        known.insert(saved.id);
+        known.recorded.insert(saved.id);
         if let Some(expires) = saved.spec.expires.filter(|expires| expiry::is_over(Some(*expires), now)) {
             found.candidates.push(Candidate {
                 name: name.to_string(),
@@ -71,7 +80,8 @@ pub async fn look(app: &App, unrecorded: bool, now: Timestamp, found: &mut Found
         clusters.entry((node.owner.environment.clone(), node.owner.id.clone())).or_insert(node);
     }
     for ((environment, id), node) in clusters {
-        if !known.insert(id.clone()) {
+        known.clusters.insert(id.clone());
+        if known.recorded.contains(&id) {
             continue;
         }
         let Ok(name) = environment.parse::<EnvName>() else { continue };
@@ -124,7 +134,7 @@ fn leave(found: &mut Found, name: &EnvName, why: String) {
 }
 
 /// Branches whose environments are not among the known ones, in the repositories that are known here.
-pub async fn branches(app: &App, known: &Known, now: Timestamp, found: &mut Found) -> Result<()> {
+pub async fn branches(app: &App, known: &Ids, now: Timestamp, found: &mut Found) -> Result<()> {
     if found.blind {
         return Ok(());
     }
@@ -151,7 +161,7 @@ pub async fn branches(app: &App, known: &Known, now: Timestamp, found: &mut Foun
 }
 
 /// Whose a branch was, if nobody needs it any more and nobody's work would be lost with it.
-async fn orphan(checkout: &Checkout, branch: &str, known: &Known, now: Timestamp) -> Result<Option<Owner>> {
+async fn orphan(checkout: &Checkout, branch: &str, known: &Ids, now: Timestamp) -> Result<Option<Owner>> {
     let Some(tip) = checkout.tip(branch)? else { return Ok(None) };
     let Some(owner) = checkout.owner(tip)?.filter(|owner| owner.name.branch() == branch) else { return Ok(None) };
     let end = checkout.trailer(tip, expiry::TRAILER)?.and_then(|end| end.parse().ok());

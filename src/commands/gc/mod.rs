@@ -123,10 +123,15 @@ fn counted(number: usize) -> String {
 
 async fn look(app: &App, args: &GcArgs) -> Result<Found> {
     let (mut found, now) = (Found::default(), Timestamp::now());
-    let mut known = local::look(app, args.unrecorded, now, &mut found).await?;
+    let local::Known { recorded, clusters } = local::look(app, args.unrecorded, now, &mut found).await?;
+    let mut known = &recorded | &clusters;
     if let Some(given) = &args.argocd {
-        let place = place::named(given)?;
-        known.extend(registrations::look(app, &place, &known, now, &mut found).await?);
+        // First: Argo CD deletes what it deployed while the cluster is there.
+        let mut there = Found::default();
+        known.extend(registrations::look(app, &place::named(given)?, &recorded, now, &mut there).await?);
+        there.candidates.append(&mut found.candidates);
+        there.left_alone.append(&mut found.left_alone);
+        found = Found { blind: found.blind, ..there };
     }
     // Last, when it is known what there is of an environment besides its branch.
     local::branches(app, &known, now, &mut found).await?;

@@ -3,7 +3,7 @@
 use futures::{StreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 
-use super::local::Known;
+use super::local::Ids;
 use super::{Candidate, Found, LeftAlone, What};
 use crate::argocd::side::ArgoCd;
 use crate::commands::App;
@@ -28,13 +28,7 @@ pub struct Guestbook {
 }
 
 /// Environments there which no journal here has; returns the ids of all.
-pub async fn look(
-    app: &App,
-    place: &SharedArgoCd,
-    recorded: &Known,
-    now: Timestamp,
-    found: &mut Found,
-) -> Result<Known> {
+pub async fn look(app: &App, place: &SharedArgoCd, recorded: &Ids, now: Timestamp, found: &mut Found) -> Result<Ids> {
     let argocd = open(place).await?;
     let all = environments::all(&argocd).await?;
     let ids = all.iter().map(|one| one.id.clone()).collect();
