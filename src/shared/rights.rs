@@ -139,27 +139,40 @@ pub fn rbac(name: &EnvName, namespace: &str, subject: &Subject, probe: bool, cre
 
 /// Rules of a Role: one for each resource, with the names that it is held to.
 fn rules(rights: Vec<Right>) -> Vec<Value> {
-    let mut rules: Vec<((&str, &str, bool), Vec<&str>, Vec<String>)> = Vec::new();
+    let mut rules: Vec<Rule> = Vec::new();
     for right in rights {
-        let key = (right.group, right.resource, right.name.is_some());
-        let at = rules.iter().position(|(known, ..)| *known == key).unwrap_or_else(|| {
-            rules.push((key, Vec::new(), Vec::new()));
+        let fits = |rule: &Rule| {
+            (rule.group, rule.resource, rule.names.is_empty()) == (right.group, right.resource, right.name.is_none())
+        };
+        let at = rules.iter().position(fits).unwrap_or_else(|| {
+            rules.push(Rule { group: right.group, resource: right.resource, verbs: Vec::new(), names: Vec::new() });
             rules.len() - 1
         });
-        let (_, verbs, names) = &mut rules[at];
+        let Rule { verbs, names, .. } = &mut rules[at];
         if !verbs.contains(&right.verb) {
             verbs.push(right.verb);
         }
         names.extend(right.name.filter(|name| !names.contains(name)));
     }
-    let rule = |((group, resource, _), verbs, names): ((&str, &str, bool), Vec<&str>, Vec<String>)| {
-        let mut rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-        if !names.is_empty() {
-            rule["resourceNames"] = json!(names);
+    rules.iter().map(Rule::value).collect()
+}
+
+struct Rule {
+    group: &'static str,
+    resource: &'static str,
+    verbs: Vec<&'static str>,
+    /// None means: any.
+    names: Vec<String>,
+}
+
+impl Rule {
+    fn value(&self) -> Value {
+        let mut rule = json!({"apiGroups": [self.group], "resources": [self.resource], "verbs": self.verbs});
+        if !self.names.is_empty() {
+            rule["resourceNames"] = json!(self.names);
         }
         rule
-    };
-    rules.into_iter().map(rule).collect()
+    }
 }
 
 #[cfg(test)]

@@ -250,7 +250,7 @@ fn token_warning(name: &EnvName, expires: jiff::Timestamp, now: jiff::Timestamp)
     let renew = format!("a new one: k8tre dev up {name}");
     match left.as_secs() {
         ..=0 => Some(format!("the token ended at {at}: Argo CD cannot reach the cluster; {renew}")),
-        ..=TOKEN_WARNING => Some(format!("the token ends at {at}, in {} min; {renew}", left.as_mins())),
+        1..=TOKEN_WARNING => Some(format!("the token ends at {at}, in {} min; {renew}", left.as_mins())),
         _ => None,
     }
 }
