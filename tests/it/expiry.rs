@@ -1,5 +1,6 @@
 //! Environments that end by themselves, and what is removed after that.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -158,7 +159,7 @@ async fn gc_takes_registrations_off_a_shared_argo_cd_from_another_machine() {
     let gc = ["dev", "gc", "--argocd", "team", "--yes"];
     let list = ["shared", "list", "--argocd", "team"];
     desk.run(&gc).await.code(0).says("nothing has expired");
-    desk.run(&list).await.code(0).shows("alice").shows("in 7 h").shows("5/5").shows("yes");
+    desk.run(&list).await.code(0).shows("alice").shows("in 7 h").shows("6/6").shows("yes");
     let listed = desk.run(&[&list[..], &["-o", "json"]].concat()).await.code(0).json();
     let one = &listed["environments"][0];
     assert_eq!((&one["developer"], &one["reachable"]), (&"alice".into(), &true.into()));
@@ -227,7 +228,6 @@ async fn a_private_repository_is_named_before_the_wait_and_read_by_a_login_for_t
     let mut texts = vec![ended.stdout.clone() + &ended.stderr];
     for (name, project) in [("k8tre-repo-alice", "dev-alice"), ("k8tre-repo-root-dev-alice", "root-dev-alice")] {
         let secret = desk.clusters.object(HUB, "secrets", name).unwrap();
-        use base64::prelude::{BASE64_STANDARD, Engine as _};
         assert_eq!(secret["data"]["project"], BASE64_STANDARD.encode(project), "{name}");
         assert_eq!(secret["metadata"]["labels"]["developer"], "alice");
     }

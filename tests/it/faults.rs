@@ -91,8 +91,7 @@ const UP_SHARED: [&str; 12] = [
     "--yes",
 ];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
-const UP_OWN: [&str; 9] =
-    ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
+const UP_OWN: [&str; 9] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
 
 impl Repository {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::{Candidate, Found, LeftAlone, What};
-use crate::cli::DownArgs;
+use crate::cli::{DownArgs, NameArgs};
 use crate::commands::{App, down};
 use crate::error::{Error, Result};
 use crate::expiry;
@@ -197,7 +197,7 @@ pub async fn cluster(app: &App, cluster: &Unrecorded) -> Result<Option<String>> 
 }
 
 async fn take_down(app: &App, name: &EnvName) -> Result<Option<String>> {
-    let args = DownArgs { name: Default::default(), all: false, keep_branch: false, dry_run: false, yes: true };
+    let args = DownArgs { name: NameArgs::default(), all: false, keep_branch: false, dry_run: false, yes: true };
     match down::down(app, &args, name).await? {
         (_, 0) => Ok(None),
         (audit, _) => {

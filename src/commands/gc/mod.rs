@@ -27,7 +27,7 @@ enum What {
     /// A cluster of k8tre's that is recorded nowhere here.
     Cluster(local::Unrecorded),
     Branch(local::LoneBranch),
-    Registration(Box<registrations::Guestbook>),
+    Registration(Box<registrations::Visit>),
 }
 
 impl What {

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 4;
 const YOUNG: SignedDuration = SignedDuration::from_hours(1);
 
 /// One environment there, and why it is to go.
-pub struct Guestbook {
+pub struct Visit {
     guest: Guest,
     seen: Registered,
     place: SharedArgoCd,
@@ -38,10 +38,10 @@ pub async fn look(app: &App, place: &SharedArgoCd, recorded: &Ids, now: Timestam
         async move {
             let guest = Guest::new(&seen, place, &app.dirs, app.ui.clone())?;
             let reach = guest.reach(argocd).await;
-            Ok::<_, Error>(Guestbook { guest, seen, place: place.clone(), reach })
+            Ok::<_, Error>(Visit { guest, seen, place: place.clone(), reach })
         }
     });
-    let answers: Vec<Result<Guestbook>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    let answers: Vec<Result<Visit>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
     for book in answers {
         let book = book?;
         let name = book.seen.name.to_string();
@@ -92,7 +92,7 @@ fn reason(seen: &Registered, reach: &Reach, now: Timestamp) -> Option<String> {
     }
 }
 
-impl Guestbook {
+impl Visit {
     /// Looks again whether the reason holds, then takes it off.
     pub async fn take_back(&self) -> Result<Option<String>> {
         let argocd = open(&self.place).await?;
