@@ -81,7 +81,8 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     let journal = match journal::read(&app.dirs, &spec.name)? {
         // What other commands keep in it may have changed until the lock was taken.
         Some(saved) => {
-            let mut spec = Spec { holds: saved.spec.holds, uses: saved.spec.uses, ..spec };
+            let expires = if args.ttl.is_some() { spec.expires } else { saved.spec.expires };
+            let mut spec = Spec { holds: saved.spec.holds, uses: saved.spec.uses, expires, ..spec };
             windows::forget_ended(&mut spec.holds, jiff::Timestamp::now());
             Journal { spec, ..saved }
         }
