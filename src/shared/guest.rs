@@ -8,7 +8,7 @@ use crate::cli::UpArgs;
 use crate::context::{Context, Options, Record};
 use crate::engine::{Events, Step};
 use crate::error::Result;
-use crate::journal::{Facts, Journal};
+use crate::journal::Journal;
 use crate::ports::dirs::Dirs;
 use crate::settings::{self, Found};
 use crate::shared::check::secret_type;
@@ -49,7 +49,7 @@ impl Guest {
         let mut spec = settings::settle(&of.name, &UpArgs::default(), None, &[], found)?;
         spec.argocd.at = ArgoCdAt::Shared(shared.clone());
         let journal = Journal { id: of.id.clone(), ..Journal::new(spec) };
-        let record = Record::Reading(Box::new(Facts::default()));
+        let record = Record::Reading(Box::default());
         let cx = Context::new(&journal, record, dirs.clone(), Options::default(), events);
         Ok(Guest { cx, shared, authority: of.authority.clone() })
     }
