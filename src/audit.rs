@@ -158,13 +158,8 @@ async fn shared(cx: &Context, audit: &mut Audit) {
     let kubectl = |kind: &str, object: &str| {
         format!("kubectl --context {} -n {} delete {kind} {object}", shared.context, shared.namespace)
     };
-    let applications =
-        remains.applications.iter().filter_map(|app| Some(("application", app["metadata"]["name"].as_str()?)));
-    let others = remains.sets.iter().map(|set| ("applicationset", set.as_str()));
-    let others = others.chain(remains.projects.iter().map(|project| ("appproject", project.as_str())));
-    let others = others.chain(remains.secret.iter().map(|secret| ("secret", secret.as_str())));
     audit.left.extend(
-        applications.chain(others).map(|(kind, object)| Leftover {
+        remains.named().into_iter().map(|(kind, object)| Leftover {
             what: format!("{kind} {object} in {place}"),
             remove: kubectl(kind, object),
         }),

@@ -1,6 +1,7 @@
 //! The command line: types only. What a flag does is written where it is used.
 
 mod apart;
+mod expiry;
 mod shared;
 mod up;
 mod values;
@@ -14,11 +15,12 @@ use clap::{Args, Parser, Subcommand};
 use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
-pub use shared::{RbacArgs, Shared, SharedArgs, token_ttl};
+pub use expiry::{ExtendArgs, GcArgs};
+pub use shared::{RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 use up::UP_EXAMPLES;
 pub use up::{RunArgs, UpArgs};
-pub use values::size;
 use values::{duration, environment_name};
+pub use values::{life, size};
 pub use views::{
     DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
 };
@@ -131,6 +133,11 @@ pub enum Dev {
     Pause(NameArgs),
     /// Start a paused environment and wait until it is healthy again.
     Resume(ResumeArgs),
+    /// List and remove what has expired or is orphaned: environments, clusters, branches, registrations.
+    #[command(after_help = expiry::GC_EXAMPLES)]
+    Gc(GcArgs),
+    /// Let an environment that expires be there for longer.
+    Extend(ExtendArgs),
     /// What `up` would do: the same as `up --dry-run`.
     Plan(UpArgs),
     /// Offline: which Applications the ApplicationSets would make here, and why not the others.
@@ -147,7 +154,7 @@ const DEV_GROUPS: &str = "In groups:
   every day               up, status, sync, down
   into the environment    logs, open, shell, kubeconfig, password, secrets
   one app on its own      use, hold, release
-  all environments        list, pause, resume
+  all environments        list, pause, resume, gc, extend
   before and behind it    plan, preview, graph, timings, diagnose";
 
 const SYNC_EXAMPLES: &str = "Examples:

@@ -20,6 +20,7 @@ use crate::overlay::EnvironmentOverlay;
 use crate::ports::dirs::Dirs;
 use crate::ports::docker::Docker;
 use crate::ports::fetch::Fetcher;
+use crate::ports::git::Login;
 use crate::ports::kube::Kube;
 use crate::prerequisites::{self, Prepared};
 use crate::providers::kind::network;
@@ -44,6 +45,8 @@ pub struct Options {
     pub secrets: Option<SecretsMode>,
     /// The only Application to wait for; none means all.
     pub only: Option<String>,
+    /// A login for the repository, which a shared Argo CD is to get.
+    pub login: Option<Login>,
     /// Whether a token that ends soon is replaced; otherwise one that has ended is enough to say so.
     pub renew: bool,
 }
@@ -61,6 +64,7 @@ impl Default for Options {
             no_prepare: false,
             secrets: None,
             only: None,
+            login: None,
             renew: false,
         }
     }

@@ -10,6 +10,7 @@ pub mod commands;
 pub mod context;
 pub mod engine;
 pub mod error;
+pub mod expiry;
 pub mod gitops;
 pub mod journal;
 pub mod names;

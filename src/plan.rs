@@ -10,6 +10,7 @@ use crate::steps::applications::Applications;
 use crate::steps::argocd::{ArgoCdConfig, ArgoCdWorkloads};
 use crate::steps::branch::Branch;
 use crate::steps::cluster::Cluster;
+use crate::steps::expiry::Expiry;
 use crate::steps::git_server::GitServer;
 use crate::steps::identity::Identity;
 use crate::steps::images::Images;
@@ -20,6 +21,7 @@ use crate::steps::publish::Publish;
 use crate::steps::publish_remote::PublishRemote;
 use crate::steps::registration::Registration;
 use crate::steps::registration_shared::SharedRegistration;
+use crate::steps::repository_access::RepositoryAccess;
 use crate::steps::root::Root;
 use crate::steps::sample::Sample;
 use crate::steps::secrets::Secrets;
@@ -31,6 +33,9 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     }
     steps.push(Box::new(Branch { after_sample: spec.sample }));
     steps.push(Box::new(Cluster));
+    if spec.expires.is_some() {
+        steps.push(Box::new(Expiry));
+    }
     steps.push(Box::new(Images));
     if !spec.prerequisites.is_empty() {
         steps.push(Box::new(Prerequisites));
@@ -57,9 +62,16 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
             steps.push(Box::new(Identity));
             steps.push(Box::new(SharedRegistration { shared: shared.clone() }));
             steps.push(Box::new(Project));
+            if shared.repo_credentials {
+                steps.push(Box::new(RepositoryAccess));
+            }
         }
     }
-    steps.push(Box::new(Root { after_secrets: spec.secrets.is_some(), shared: shared.is_some() }));
+    steps.push(Box::new(Root {
+        after_secrets: spec.secrets.is_some(),
+        shared: shared.is_some(),
+        after_access: shared.is_some_and(|shared| shared.repo_credentials),
+    }));
     steps.push(Box::new(Applications));
     if shared.is_none() {
         steps.push(Box::new(ArgoCdWorkloads::server()));

@@ -7,13 +7,13 @@ pub const SCHEMA: u32 = 1;
 
 /// How long ago, as people say it.
 pub fn age(since: Timestamp) -> String {
-    let seconds = Timestamp::now().duration_since(since).as_secs().max(0);
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
+    crate::expiry::length(Timestamp::now().duration_since(since).as_secs().max(0))
+}
+
+/// When something ends, as a cell of a table says it.
+pub fn expires(at: Timestamp) -> String {
+    let left = at.duration_since(Timestamp::now()).as_secs();
+    if left <= 0 { "expired".into() } else { format!("in {}", crate::expiry::length(left)) }
 }
 
 /// A plain table: no frame, columns as wide as they need to be.

@@ -54,6 +54,9 @@ pub struct Spec {
     /// Applications whose files come from another branch, by name.
     #[serde(default)]
     pub uses: BTreeMap<String, Use>,
+    /// When it may be removed by whoever finds it; none means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<jiff::Timestamp>,
 }
 
 /// Where an Application's files come from in place of the base.
@@ -175,6 +178,9 @@ pub struct SharedArgoCd {
     pub server: String,
     /// How long the token is valid that Argo CD gets, in seconds.
     pub token_ttl: u64,
+    /// Whether it gets a login for the repository from k8tre.
+    #[serde(default)]
+    pub repo_credentials: bool,
 }
 
 impl SharedArgoCd {

@@ -22,6 +22,9 @@ pub struct SharedArgs {
     /// How long the token is valid that it gets, from 10m to 720h [default: 24h].
     #[arg(long, value_name = "TIME", value_parser = token_ttl, env = "K8TRE_TOKEN_TTL", help_heading = "Shared Argo CD")]
     pub token_ttl: Option<Duration>,
+    /// Where it gets a login for the repository from, if it has none itself: `git` (your credential helpers), `-` (standard input), or a file; kept only in repository Secrets for this environment's projects.
+    #[arg(long, value_name = "git|-|FILE", help_heading = "Shared Argo CD")]
+    pub repo_credentials: Option<String>,
 }
 
 /// A token's length of life, within what is of use.
@@ -38,6 +41,19 @@ pub enum Shared {
     /// Print the Role and the RoleBinding that a developer needs there, for an administrator to apply.
     #[command(after_help = "Example:\n  k8tre shared rbac --name alice --for alice@example.org | kubectl apply -f -")]
     Rbac(RbacArgs),
+    /// Every developer's environment on an Argo CD: whose, how old, until when, reachable, how healthy.
+    #[command(visible_alias = "ls")]
+    List(SharedListArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SharedListArgs {
+    /// The Argo CD: a context of your kubeconfig, and its namespace.
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", env = "K8TRE_ARGOCD")]
+    pub argocd: String,
+    /// Do not ask from Argo CD's network whether the clusters can be reached.
+    #[arg(long)]
+    pub no_probe: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -54,6 +70,9 @@ pub struct RbacArgs {
     /// Namespace of Argo CD.
     #[arg(long, value_name = "NAMESPACE", default_value = "argocd")]
     pub namespace: String,
+    /// Add the rights on the repository Secrets of this environment, for `up --repo-credentials`.
+    #[arg(long)]
+    pub repo_credentials: bool,
     /// Add a ValidatingAdmissionPolicy that holds the developer to the names, projects and labels of this environment.
     #[arg(long)]
     pub policy: bool,

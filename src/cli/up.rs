@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::{duration, key_value};
+use super::values::{duration, key_value, life};
 use super::{NameArgs, SharedArgs};
 use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
@@ -40,6 +40,9 @@ pub struct UpArgs {
     /// Value of the cluster's vendor label [default: as the repository suggests].
     #[arg(long, value_name = "VENDOR", env = "K8TRE_VENDOR", help_heading = "What to deploy")]
     pub vendor: Option<String>,
+    /// How long it is meant to be there, from now on, as 8h or 3d; after that, `k8tre dev gc` removes it [default: until `down`].
+    #[arg(long, value_name = "TIME", value_parser = life, help_heading = "What to deploy")]
+    pub ttl: Option<Duration>,
     /// Another label of the cluster Secret; can be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value, help_heading = "What to deploy")]
     pub labels: Vec<(String, String)>,

@@ -29,6 +29,16 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| "a time cannot be negative".to_owned())
 }
 
+/// How long an environment may be there.
+pub fn life(text: &str) -> Result<Duration, String> {
+    let days = text.trim().strip_suffix('d').and_then(|days| days.trim().parse::<u32>().ok());
+    let length = days.map_or_else(|| duration(text), |days| Ok(Duration::from_secs(u64::from(days) * 86_400)))?;
+    if (Duration::from_secs(60)..=Duration::from_secs(90 * 24 * 3600)).contains(&length) {
+        return Ok(length);
+    }
+    Err("an environment is meant to be there for at least 1m and at most 90d (2160h)".to_owned())
+}
+
 /// `500K`, `20M`, `1G`; a bare number is bytes.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || "sizes are written as 500K, 20M or 1G".to_owned();
@@ -63,5 +73,7 @@ mod tests {
         assert_eq!(duration("1h 30m"), Ok(Duration::from_secs(5400)));
         assert!(duration("soon").is_err());
         assert!(duration("-5m").is_err());
+        assert_eq!(life("3d"), Ok(Duration::from_secs(3 * 86_400)));
+        assert!(life("30s").is_err() && life("91d").is_err() && life("d").is_err());
     }
 }

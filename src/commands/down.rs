@@ -83,7 +83,8 @@ async fn every_name(app: &App) -> Result<Vec<EnvName>> {
     Ok(names)
 }
 
-async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)> {
+/// Removes one environment, and looks whether it is gone; the code is 0 if it is.
+pub async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, u8)> {
     let recorded = journal::read(&app.dirs, name);
     let journal = match recorded {
         Ok(Some(journal)) => journal,

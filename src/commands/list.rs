@@ -8,7 +8,7 @@ use crate::context::{Context, Options, Record};
 use crate::error::Result;
 use crate::journal;
 use crate::providers::ClusterState;
-use crate::report::{SCHEMA, age, table};
+use crate::report::{SCHEMA, age, expires, table};
 use crate::steps::cluster;
 
 #[derive(Debug, Serialize)]
@@ -19,6 +19,8 @@ struct Row {
     repository: String,
     branch: String,
     created: Option<jiff::Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<jiff::Timestamp>,
 }
 
 pub async fn run(app: &App) -> Result<u8> {
@@ -43,6 +45,7 @@ pub async fn run(app: &App) -> Result<u8> {
             repository: journal.spec.repo.display().to_string(),
             branch: journal.spec.name.branch(),
             created: Some(journal.created),
+            expires: journal.spec.expires,
         }
     }))
     .await;
@@ -53,9 +56,10 @@ pub async fn run(app: &App) -> Result<u8> {
     } else {
         let lines = rows.iter().map(|row| {
             let created = row.created.map(age).unwrap_or_default();
-            vec![row.name.clone(), row.state.clone(), created, row.branch.clone(), row.repository.clone()]
+            let expires = row.expires.map(expires).unwrap_or_else(|| "-".into());
+            vec![row.name.clone(), row.state.clone(), created, expires, row.branch.clone(), row.repository.clone()]
         });
-        app.ui.data(&table(&["NAME", "CLUSTER", "AGE", "BRANCH", "REPOSITORY"], lines));
+        app.ui.data(&table(&["NAME", "CLUSTER", "AGE", "EXPIRES", "BRANCH", "REPOSITORY"], lines));
     }
     Ok(0)
 }
@@ -68,5 +72,6 @@ fn row_without_journal(name: &crate::names::EnvName, state: &str) -> Row {
         repository: String::new(),
         branch: name.branch(),
         created: None,
+        expires: None,
     }
 }

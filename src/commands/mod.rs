@@ -8,6 +8,8 @@ mod completions;
 mod diagnose;
 mod doctor;
 mod down;
+mod extend;
+mod gc;
 mod graph;
 mod hold;
 mod internal;
@@ -82,7 +84,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new() };
     listen(app.cancel.clone())?;
     match command {
-        Command::Shared(command) => shared::run(&app, &command),
+        Command::Shared(command) => shared::run(&app, &command).await,
         Command::Lint(args) => lint::run(&app, &args),
         Command::Cache(args) => cache::run(&app, &args).await,
         Command::Doctor(args) => doctor::run(&app, &args).await,
@@ -104,6 +106,8 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
             Dev::Shell(args) => shell::run(&app, &args),
             Dev::Graph(args) => graph::run(&app, &args).await,
             Dev::Timings(args) => timings::run(&app, &args),
+            Dev::Extend(args) => extend::run(&app, &args).await,
+            Dev::Gc(args) => gc::run(&app, &args).await,
             Dev::Hold(args) => hold::hold(&app, &args).await,
             Dev::Use(args) => use_app::run(&app, &args).await,
             Dev::Release(args) => hold::release(&app, &args).await,

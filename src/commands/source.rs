@@ -56,11 +56,15 @@ pub async fn check(app: &App, cx: &Context, checkout: &Checkout) -> Result<()> {
     match checkout.readable(url).await? {
         Readable::Yes => {}
         Readable::Refused => {
-            if cx.spec.argocd.shared().is_some() {
-                app.ui.warn(&format!(
-                    "{url} cannot be read without credentials; the shared Argo CD needs a repository Secret for it"
-                ));
-                return Ok(());
+            match cx.spec.argocd.shared() {
+                Some(shared) if shared.repo_credentials => return Ok(()),
+                Some(_) => {
+                    app.ui.warn(&format!(
+                        "{url} cannot be read without a login; if the shared Argo CD has none for it, give it yours: --repo-credentials git"
+                    ));
+                    return Ok(());
+                }
+                None => {}
             }
             return Err(Error::preflight(format!("{url} cannot be read without credentials, and Argo CD has none"))
                 .hint("let it read from the git server in the cluster: --source cluster"));

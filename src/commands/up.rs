@@ -15,12 +15,12 @@ use crate::gitops::tree::Tree;
 use crate::gitops::windows;
 use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
-use crate::ports::git::Checkout;
+use crate::ports::git::{Checkout, Login};
 use crate::preflight::{self, Severity};
 use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
-use crate::shared::place;
+use crate::shared::{credentials, place};
 use crate::spec::Spec;
 use crate::steps::{branch, cluster, secrets};
 use crate::{gitops, overlay, sample};
@@ -40,6 +40,11 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.rebase {
         rebase(app, &looking).await?;
     }
+    let login = login(args, &looking).await;
+    if login.is_err() {
+        lock.abandon();
+    }
+    let login = login?;
     let writer = Arc::new(Writer::new(&lock, journal.clone()));
     if journal::read(&app.dirs, &name)?.as_ref() != Some(&journal)
         && let Err(error) = writer.update(|_| {})
@@ -47,8 +52,13 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
         lock.abandon();
         return Err(error);
     }
-    let cx =
-        Context::new(&journal, Record::Writing(Arc::clone(&writer)), app.dirs.clone(), options(args), app.ui.clone());
+    let cx = Context::new(
+        &journal,
+        Record::Writing(Arc::clone(&writer)),
+        app.dirs.clone(),
+        Options { login, ..options(args) },
+        app.ui.clone(),
+    );
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
@@ -71,7 +81,8 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     let journal = match journal::read(&app.dirs, &spec.name)? {
         // What other commands keep in it may have changed until the lock was taken.
         Some(saved) => {
-            let mut spec = Spec { holds: saved.spec.holds, uses: saved.spec.uses, ..spec };
+            let expires = if args.ttl.is_some() { spec.expires } else { saved.spec.expires };
+            let mut spec = Spec { holds: saved.spec.holds, uses: saved.spec.uses, expires, ..spec };
             windows::forget_ended(&mut spec.holds, jiff::Timestamp::now());
             Journal { spec, ..saved }
         }
@@ -82,6 +93,12 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     check(app, &looking, args).await?;
     shared::confirm(app, &journal, args.run.yes)?;
     Ok((journal, looking))
+}
+
+/// The login that a shared Argo CD is to get, read before anything is made.
+async fn login(args: &UpArgs, cx: &Context) -> Result<Option<Login>> {
+    let Some(from) = &args.shared.repo_credentials else { return Ok(None) };
+    credentials::read(from, &Checkout::open(&cx.spec.repo)?, &cx.spec.source.url()).await.map(Some)
 }
 
 /// The spec that flags, variables, files and the journal add up to.
@@ -171,6 +188,7 @@ pub fn options(args: &UpArgs) -> Options {
         no_prepare: run.no_prepare,
         secrets: args.secrets,
         only: None,
+        login: None,
         renew: true,
     }
 }

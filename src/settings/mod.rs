@@ -51,6 +51,8 @@ pub struct FileSettings {
     pub node_image: Option<String>,
     /// kind configuration: `single`, `workers`, `ingress`, or a file.
     pub kind_config: Option<String>,
+    /// How long a new environment is meant to be there, such as `8h`; after that, `k8tre dev gc` removes it. Without it: until `down`.
+    pub ttl: Option<String>,
     /// Add the cluster to the user's own kubeconfig too.
     pub merge_kubeconfig: Option<bool>,
     /// Largest new file that `sync` takes along, such as `5M`.

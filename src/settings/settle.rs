@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{FileSettings, SourceKind};
 use crate::cli::{self, UpArgs};
 use crate::error::{Error, Result};
+use crate::expiry;
 use crate::gitops::ci_secrets;
 use crate::names::EnvName;
 use crate::spec::{
@@ -126,8 +129,22 @@ pub fn settle(
         prerequisites: prerequisites(files),
         holds: saved.map(|s| s.holds.clone()).unwrap_or_default(),
         uses: saved.map(|s| s.uses.clone()).unwrap_or_default(),
+        expires: expires(args, saved, files, Timestamp::now())?,
         merge_kubeconfig: switch(args.merge_kubeconfig, saved.map(|s| s.merge_kubeconfig), |f| f.merge_kubeconfig),
     })
+}
+
+/// A flag counts from now on; what a file says is for environments that are made.
+fn expires(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], now: Timestamp) -> Result<Option<Timestamp>> {
+    if let (None, Some(saved)) = (args.ttl, saved) {
+        return Ok(saved.expires);
+    }
+    let file = files.iter().find_map(|file| file.ttl.as_deref());
+    let ttl = match (args.ttl, file) {
+        (None, Some(text)) => Some(cli::life(text).map_err(|why| Error::usage(format!("ttl \"{text}\": {why}")))?),
+        (given, _) => given,
+    };
+    Ok(ttl.map(|ttl| expiry::after(now, ttl)))
 }
 
 /// How long the token of a shared Argo CD is valid if nobody says.
@@ -140,7 +157,11 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
     let recorded = match (saved.map(|saved| &saved.argocd.at), given) {
         (Some(ArgoCdAt::Shared(shared)), _) => shared.clone(),
         (Some(ArgoCdAt::CoLocated), _) | (None, None) => {
-            let given = [("--server", flags.server.is_some()), ("--token-ttl", flags.token_ttl.is_some())];
+            let given = [
+                ("--server", flags.server.is_some()),
+                ("--token-ttl", flags.token_ttl.is_some()),
+                ("--repo-credentials", flags.repo_credentials.is_some()),
+            ];
             // Variables and files may say so for other environments.
             return match given.into_iter().find(|(_, given)| *given).filter(|_| saved.is_none()) {
                 Some((flag, _)) => Err(Error::usage(format!("{flag} is for an Argo CD that others use too"))
@@ -159,11 +180,13 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
                     .as_secs(),
                 None => TOKEN_TTL.as_secs(),
             },
+            repo_credentials: false,
         },
     };
     let server = flags.server.clone().unwrap_or(recorded.server);
     let token_ttl = flags.token_ttl.map_or(recorded.token_ttl, |ttl| ttl.as_secs());
-    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, ..recorded }))
+    let repo_credentials = recorded.repo_credentials || flags.repo_credentials.is_some();
+    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, repo_credentials, ..recorded }))
 }
 
 fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], shared: bool) -> Result<Source> {

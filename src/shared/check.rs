@@ -15,7 +15,7 @@ use crate::steps::look::{application_set_type, application_type};
 
 /// All of it, at most.
 const LIMIT: Duration = Duration::from_secs(60);
-const CLUSTERS: &str = "argocd.argoproj.io/secret-type=cluster";
+pub const CLUSTERS: &str = "argocd.argoproj.io/secret-type=cluster";
 
 pub fn project_type() -> Type {
     Type::new("argoproj.io/v1alpha1", "AppProject")

@@ -2,10 +2,14 @@
 
 pub mod address;
 pub mod check;
+pub mod credentials;
+pub mod environments;
 pub mod fence;
+pub mod guest;
 pub mod place;
 pub mod policy;
 pub mod probe;
+pub mod readable;
 pub mod remains;
 pub mod removal;
 pub mod rights;

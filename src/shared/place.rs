@@ -47,6 +47,18 @@ fn is_at(recorded: &ArgoCdAt, given: &str) -> bool {
     }
 }
 
+/// An Argo CD by its context alone, for what is no environment's own.
+pub fn named(given: &str) -> Result<SharedArgoCd> {
+    found(&SharedArgoCd {
+        context: given.to_owned(),
+        namespace: String::new(),
+        kubeconfig: std::path::PathBuf::new(),
+        server: String::new(),
+        token_ttl: 0,
+        repo_credentials: false,
+    })
+}
+
 /// The context, which may have slashes in its own name, and the namespace behind the last one.
 fn found(shared: &SharedArgoCd) -> Result<SharedArgoCd> {
     let given = shared.context.as_str();
@@ -104,6 +116,7 @@ mod tests {
                 kubeconfig: "/k".into(),
                 server: String::new(),
                 token_ttl: 0,
+                repo_credentials: false,
             })
         };
         assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::gitops::world::IN_CLUSTER;
 use crate::names::EnvName;
-use crate::shared::rights::{Subject, root_project, secret_name};
+use crate::shared::rights::{Subject, repository_secrets, root_project, secret_name};
 
 /// The policy and its binding, for an administrator to apply beside the Role.
 pub fn policy(name: &EnvName, namespace: &str, subject: &Subject) -> Vec<Value> {
@@ -17,6 +17,9 @@ pub fn policy(name: &EnvName, namespace: &str, subject: &Subject) -> Vec<Value> 
         Subject::Group(group) => format!("{} in request.userInfo.groups", text(group)),
     };
     let (project, root) = (text(&name.project()), text(&root_project(name)));
+    let secrets: Vec<String> =
+        [secret_name(name)].iter().chain(&repository_secrets(name)).map(|secret| text(secret)).collect();
+    let secrets = secrets.join(", ");
     let validation = |expression: String, message: &str| json!({"expression": expression, "message": message});
     let on = |resource: &str, rule: &str| format!("request.resource.resource != '{resource}' || ({rule})");
     // What is there and what is to be there, as far as there are both.
@@ -59,7 +62,7 @@ pub fn policy(name: &EnvName, namespace: &str, subject: &Subject) -> Vec<Value> 
                 "your root project deploys ApplicationSets alone",
             ),
             validation(
-                on("secrets", &format!("(object == null ? oldObject : object).metadata.name == {}", text(&secret_name(name)))),
+                on("secrets", &format!("(object == null ? oldObject : object).metadata.name in [{secrets}]")),
                 "Secrets of others are not yours",
             ),
             validation(

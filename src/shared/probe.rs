@@ -23,6 +23,19 @@ const POLL: Duration = Duration::from_millis(250);
 /// Its image and its place in the network are those by which clusters are reached.
 const CONTROLLER: &str = "argocd-application-controller";
 
+/// How the question ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probe {
+    Reached,
+    Unreachable {
+        /// Where it was tried from, and what happened.
+        from: String,
+        what: String,
+    },
+    /// Nobody may ask from there.
+    NotAllowed,
+}
+
 /// How this user may ask.
 enum Way {
     Exec,
@@ -50,7 +63,15 @@ pub async fn warning(argocd: &ArgoCd, shared: &SharedArgoCd) -> Result<Option<St
 
 /// Asks from Argo CD's network, if this user may; what stands in the way is an error that says what to do.
 pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority: &str) -> Result<()> {
-    let Some(way) = way(argocd).await? else { return Ok(()) };
+    match ask(cx, argocd, shared, authority).await? {
+        Probe::Unreachable { from, what } => Err(unreachable(cx, shared, &from, &what)),
+        Probe::Reached | Probe::NotAllowed => Ok(()),
+    }
+}
+
+/// Asks from Argo CD's network, if this user may.
+pub async fn ask(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authority: &str) -> Result<Probe> {
+    let Some(way) = way(argocd).await? else { return Ok(Probe::NotAllowed) };
     let of = Type::new("v1", "Pod");
     let pods = argocd.list(&of, &format!("app.kubernetes.io/name={CONTROLLER}")).await?;
     let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running");
@@ -73,10 +94,10 @@ pub async fn probe(cx: &Context, argocd: &ArgoCd, shared: &SharedArgoCd, authori
             (in_own_pod(cx, argocd, &container["image"], &argv).await?, "a pod in Argo CD's namespace".to_owned())
         }
     };
-    match failure(&said) {
-        None => Ok(()),
-        Some(what) => Err(unreachable(cx, shared, &from, &what)),
-    }
+    Ok(match failure(&said) {
+        None => Probe::Reached,
+        Some(what) => Probe::Unreachable { from, what },
+    })
 }
 
 /// A pod of Argo CD's own image, which is removed again.

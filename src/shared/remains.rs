@@ -17,6 +17,7 @@ pub struct Remains {
     pub sets: Vec<String>,
     pub projects: Vec<String>,
     pub secret: Option<String>,
+    pub repositories: Vec<String>,
 }
 
 impl Remains {
@@ -33,6 +34,18 @@ impl Remains {
         let secret = rights::secret_name(name);
         if argocd.get(&secret_type(), &secret).await?.is_some_and(|found| objects::owner(&found) == Some(&cx.id)) {
             remains.secret = Some(secret);
+        }
+        for secret in rights::repository_secrets(name) {
+            // Who was given no login may not look, and has none there.
+            let found = argocd.get(&secret_type(), &secret).await;
+            let found = if cx.spec.argocd.shared().is_some_and(|shared| shared.repo_credentials) {
+                found?
+            } else {
+                found.unwrap_or_default()
+            };
+            if found.is_some_and(|found| objects::owner(&found) == Some(&cx.id)) {
+                remains.repositories.push(secret);
+            }
         }
         let theirs = is_foreign(cx, argocd, &project_type(), &name.project()).await?;
         let (project, root) = (name.project(), name.root_application());
@@ -51,6 +64,17 @@ impl Remains {
 
     pub fn has_applications(&self) -> bool {
         !self.applications.is_empty() || !self.sets.is_empty()
+    }
+
+    /// All of it, each with its kind as kubectl names it.
+    pub fn named(&self) -> Vec<(&'static str, &str)> {
+        let applications =
+            self.applications.iter().filter_map(|app| Some(("application", app["metadata"]["name"].as_str()?)));
+        let others = self.sets.iter().map(|set| ("applicationset", set.as_str()));
+        let others = others.chain(self.projects.iter().map(|project| ("appproject", project.as_str())));
+        let others =
+            others.chain(self.secret.iter().chain(&self.repositories).map(|secret| ("secret", secret.as_str())));
+        applications.chain(others).collect()
     }
 
     /// Names of the Applications and ApplicationSets, for a message.

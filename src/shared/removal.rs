@@ -23,14 +23,18 @@ const ANSWER: Duration = Duration::from_secs(6);
 /// Deletes the root Application, the ApplicationSets and the Applications, in this order, and waits until all are gone.
 pub async fn remove_applications(cx: &Context) -> Result<()> {
     let argocd = super::answering(cx).await?;
-    let silent = silence(cx).await;
+    remove(cx, &argocd, silence(cx).await).await
+}
+
+/// The same by one who knows why the cluster cannot answer, or that it does.
+pub async fn remove(cx: &Context, argocd: &ArgoCd, silent: Option<String>) -> Result<()> {
     if let Some(why) = &silent {
         cx.detail(ROOT, &format!("the cluster cannot answer ({why}): its Applications go without asking it"));
     }
     let (began, mut moved) = (Instant::now(), Instant::now());
     let mut before = usize::MAX;
     loop {
-        let remains = Remains::read(cx, &argocd).await?;
+        let remains = Remains::read(cx, argocd).await?;
         if !remains.has_applications() {
             return Ok(());
         }
@@ -42,7 +46,7 @@ pub async fn remove_applications(cx: &Context) -> Result<()> {
             return Err(stuck(cx, &remains, began.elapsed()));
         }
         cx.detail(ROOT, &format!("waiting until {left} Applications and ApplicationSets are gone"));
-        step(cx, &argocd, &remains, silent.is_some()).await?;
+        step(cx, argocd, &remains, silent.is_some()).await?;
         tokio::time::sleep(POLL).await;
     }
 }

@@ -42,6 +42,18 @@ pub fn needed(name: &EnvName) -> Vec<Right> {
     rights
 }
 
+/// Names of the repository Secrets, by which the Applications and the root Application read a repository that is not
+/// everybody's.
+pub fn repository_secrets(name: &EnvName) -> [String; 2] {
+    [format!("k8tre-repo-{name}"), format!("k8tre-repo-{}", root_project(name))]
+}
+
+/// What `--repo-credentials` takes besides.
+pub fn for_credentials(name: &EnvName) -> Vec<Right> {
+    let on = |secret: &String| ["get", "patch", "delete"].map(|verb| Right::new(verb, "", "secrets").named(secret));
+    repository_secrets(name).iter().flat_map(on).collect()
+}
+
 /// What the probe from Argo CD's own network takes besides: a command in a pod of Argo CD's, or a pod of its own.
 pub const EXEC: Right = Right::new("create", "", "pods/exec");
 pub const POD: [Right; 4] = [
@@ -53,7 +65,11 @@ pub const POD: [Right; 4] = [
 
 /// Refuses when something is not allowed, with all of it.
 pub async fn check(argocd: &ArgoCd, shared: &SharedArgoCd, name: &EnvName) -> Result<()> {
-    let missing = missing(argocd, needed(name)).await?;
+    let mut rights = needed(name);
+    if shared.repo_credentials {
+        rights.extend(for_credentials(name));
+    }
+    let missing = missing(argocd, rights).await?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -61,8 +77,9 @@ pub async fn check(argocd: &ArgoCd, shared: &SharedArgoCd, name: &EnvName) -> Re
     Err(Error::preflight(format!("you may not do all that {name} needs in {}", shared.place()))
         .detail(lines.join("\n"))
         .hint(format!(
-            "ask an administrator of that Argo CD to apply: k8tre shared rbac --name {name} --namespace {} --for USER",
-            shared.namespace
+            "ask an administrator of that Argo CD to apply: k8tre shared rbac --name {name} --namespace {} --for USER{}",
+            shared.namespace,
+            if shared.repo_credentials { " --repo-credentials" } else { "" }
         )))
 }
 
@@ -93,8 +110,11 @@ pub enum Subject {
 }
 
 /// The Role and its RoleBinding.
-pub fn rbac(name: &EnvName, namespace: &str, subject: &Subject, probe: bool) -> Vec<Value> {
+pub fn rbac(name: &EnvName, namespace: &str, subject: &Subject, probe: bool, credentials: bool) -> Vec<Value> {
     let mut rights = needed(name);
+    if credentials {
+        rights.extend(for_credentials(name));
+    }
     if probe {
         rights.push(EXEC);
     }
@@ -162,7 +182,7 @@ mod tests {
     #[test]
     fn the_role_allows_what_is_asked_for_and_no_secret_of_others() {
         let name: EnvName = "alice".parse().unwrap();
-        let objects = rbac(&name, "argocd", &Subject::Group("devs".into()), false);
+        let objects = rbac(&name, "argocd", &Subject::Group("devs".into()), false, false);
         let rules = objects[0]["rules"].as_array().unwrap();
         for right in needed(&name) {
             let allowed = rules.iter().any(|rule| {

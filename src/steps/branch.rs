@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
+use crate::expiry;
 use crate::ports::git::{Checkout, CommitId, Overlay, Owner, Removal};
 use crate::steps::{BRANCH, CLUSTER, SAMPLE, uses};
 
@@ -82,8 +83,13 @@ impl Step<Context> for Branch {
     }
 }
 
+/// With the end that the environment has as this is written: an extension makes no commit.
 fn message(cx: &Context) -> String {
-    format!("k8tre: overlay of the environment {}", cx.spec.name)
+    let subject = format!("k8tre: overlay of the environment {}", cx.spec.name);
+    match cx.spec.expires {
+        Some(expires) => format!("{subject}\n\n{}: {expires}", expiry::TRAILER),
+        None => subject,
+    }
 }
 
 /// Env folders that are there already are left out of the overlay, so there is nothing to seed.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
+use crate::expiry;
 use crate::gitops::world::IN_CLUSTER;
 use crate::shared::rights::secret_name;
 use crate::steps::{ARGOCD_CONFIG, BRANCH, CLUSTER, REGISTRATION, objects};
@@ -29,7 +30,7 @@ async fn secret(cx: &Context) -> Result<Value> {
             "config": encoded(r#"{"tlsClientConfig":{"insecure":false}}"#)
         }
     });
-    Ok(objects::owned(secret, &cx.id))
+    Ok(expiry::stamped(objects::owned(secret, &cx.id), cx.spec.expires))
 }
 
 #[async_trait]

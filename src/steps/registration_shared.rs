@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
+use crate::expiry;
 use crate::ports::kube::{Kube, Right, Token};
 use crate::ports::kubeconfig;
 use crate::shared::check::secret_type;
@@ -23,7 +24,7 @@ use crate::steps::{BRANCH, IDENTITY, REGISTRATION, objects};
 
 /// From when to when the token is valid that is in the Secret.
 const ISSUED: &str = "k8tre.dev/token-issued";
-const EXPIRES: &str = "k8tre.dev/token-expires";
+pub const EXPIRES: &str = "k8tre.dev/token-expires";
 
 /// Argo CD has noticed by then that the Secret is another one.
 const NOTICED: SignedDuration = SignedDuration::from_secs(2);
@@ -70,7 +71,7 @@ impl SharedRegistration {
             "metadata": {"name": rights::secret_name(&cx.spec.name), "labels": labels},
             "data": {"name": encoded(&cx.cluster_name()), "server": encoded(&self.shared.server)},
         });
-        Ok(marked(cx, secret))
+        Ok(expiry::stamped(marked(cx, secret), cx.spec.expires))
     }
 
     /// Why the token in the Secret does not do; none if it does.

@@ -6,13 +6,15 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::shared::{marked, removal};
-use crate::steps::{ARGOCD, CLUSTER, PROJECT, PUBLISH, REGISTRATION, ROOT, SECRETS, objects};
+use crate::shared::{marked, readable, removal};
+use crate::steps::{ARGOCD, CLUSTER, PROJECT, PUBLISH, REGISTRATION, REPOSITORY_ACCESS, ROOT, SECRETS, objects};
 
 pub struct Root {
     pub after_secrets: bool,
     /// On an Argo CD that others use too.
     pub shared: bool,
+    /// That one has no way to the repository but by this environment's Secrets.
+    pub after_access: bool,
 }
 
 async fn application(cx: &Context) -> Result<Value> {
@@ -31,7 +33,13 @@ impl Step<Context> for Root {
         // An Application made before the repo-server answers stays in error until somebody refreshes it.
         const NEEDS: [StepId; 4] = [PUBLISH, REGISTRATION, ARGOCD, SECRETS];
         const SHARED: [StepId; 4] = [PUBLISH, REGISTRATION, PROJECT, SECRETS];
-        let needs = if self.shared { &SHARED } else { &NEEDS };
+        // That one comes after the projects.
+        const ACCESS: [StepId; 4] = [PUBLISH, REGISTRATION, REPOSITORY_ACCESS, SECRETS];
+        let needs = match (self.shared, self.after_access) {
+            (true, true) => &ACCESS,
+            (true, false) => &SHARED,
+            (false, _) => &NEEDS,
+        };
         if self.after_secrets { needs } else { &needs[..3] }
     }
 
@@ -55,7 +63,11 @@ impl Step<Context> for Root {
         objects::refuse_foreign(kube, &application, namespace, &cx.id).await?;
         // What is applied to an Application that is being deleted goes with it.
         objects::await_deletion(kube, &application, namespace, |text| cx.detail(ROOT, text)).await?;
-        argocd.apply(&application).await.map(drop)
+        argocd.apply(&application).await?;
+        match cx.spec.argocd.shared() {
+            Some(shared) => readable::check(cx, &argocd, shared).await,
+            None => Ok(()),
+        }
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {

@@ -91,7 +91,7 @@ const UP_SHARED: [&str; 12] = [
     "--yes",
 ];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
-const UP_OWN: [&str; 7] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre"];
+const UP_OWN: [&str; 9] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
 
 impl Repository {

@@ -38,6 +38,9 @@ pub struct Report {
     pub environment: EnvName,
     pub id: String,
     pub created: jiff::Timestamp,
+    /// When whoever runs `gc` may remove it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<jiff::Timestamp>,
     pub healthy: bool,
     pub cluster: ClusterReport,
     pub argocd: ArgoCdReport,
@@ -177,6 +180,7 @@ pub async fn look(app: &App, journal: &Journal, require_synced: bool) -> Result<
         environment: journal.spec.name.clone(),
         id: journal.id.clone(),
         created: journal.created,
+        expires: journal.spec.expires,
         healthy: states.iter().all(|(_, state)| matches!(state, State::Ready | State::Foreign)),
         cluster,
         argocd,

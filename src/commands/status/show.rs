@@ -3,6 +3,7 @@
 use owo_colors::{OwoColorize, Style};
 
 use super::gather::{ApplicationReport, ArgoCdReport, BranchReport, ClusterReport, Report};
+use crate::expiry;
 use crate::names::EnvName;
 use crate::report::{age, table};
 use crate::steps::explain::{hints, kubeconfig_hint};
@@ -18,6 +19,14 @@ pub fn head(report: &Report, unicode: bool) -> Vec<String> {
         format!("  {:<13} {} {}", "Argo CD", report.argocd.version, placement(&report.argocd)),
         format!("  {:<13} {}", "branch", describe_branch(&report.branch)),
     ];
+    if let Some(expires) = report.expires {
+        let now = jiff::Timestamp::now();
+        let words = format!("{}; k8tre dev extend {} 8h", expiry::shown(expires, now), report.environment);
+        lines.push(match expiry::is_over(report.expires, now) {
+            true => format!("  {} {:<11} {words}", mark(false, unicode), "end"),
+            false => format!("  {:<13} {words}", "end"),
+        });
+    }
     if let Some(warning) = report.argocd.shared.as_ref().and_then(|shared| shared.warning.as_ref()) {
         lines.push(format!("  {} {:<11} {warning}", mark(false, unicode), "token"));
     }

@@ -236,6 +236,7 @@ mod tests {
             id: "1".into(),
             // Old enough that a slow test does not make it older.
             created: jiff::Timestamp::now() - jiff::SignedDuration::from_hours(73),
+            expires: None,
             healthy: health == "Healthy",
             cluster: ClusterReport {
                 provider: "kind",

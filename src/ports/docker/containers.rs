@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use bollard::container::PathStatResponse;
 use bollard::models::{ContainerInspectResponse, ContainerSummary, MountPoint, PortMap};
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder,
@@ -139,9 +140,19 @@ impl Docker {
 
     /// Whether there is such a path in a container, running or not.
     pub async fn path_exists(&self, container: &str, path: &str) -> Result<bool> {
+        Ok(self.path(container, path).await?.is_some())
+    }
+
+    /// The time that a file in a container carries, running or not; none if it is not there.
+    pub async fn path_time(&self, container: &str, path: &str) -> Result<Option<jiff::Timestamp>> {
+        let found = self.path(container, path).await?;
+        Ok(found.and_then(|found| found.modification_time).and_then(|at| at.parse().ok()))
+    }
+
+    async fn path(&self, container: &str, path: &str) -> Result<Option<PathStatResponse>> {
         let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
         let call = async { present(self.api.get_container_archive_info(container, Some(options)).await) };
-        Ok(self.ask(&format!("look into the container {container}"), call).await?.is_some())
+        self.ask(&format!("look into the container {container}"), call).await
     }
 
     /// Removes a volume; one that is gone already is fine.

@@ -36,6 +36,23 @@ impl Checkout {
         owner(&self.repository()?, commit.0)
     }
 
+    /// Whether this person is the author of a commit.
+    pub async fn is_by_this_person(&self, commit: CommitId) -> Result<bool> {
+        let email = self.identity().await?.email;
+        let repository = self.repository()?;
+        let commit = repository.find_commit(commit.0).map_err(said)?;
+        Ok(commit.author().email() == Ok(email.as_str()))
+    }
+
+    /// A trailer of a commit's message.
+    pub fn trailer(&self, commit: CommitId, key: &str) -> Result<Option<String>> {
+        let repository = self.repository()?;
+        let commit = repository.find_commit(commit.0).map_err(said)?;
+        let Ok(message) = commit.message() else { return Ok(None) };
+        let trailers = git2::message_trailers_strs(message).map_err(said)?;
+        Ok(trailers.iter().find(|(known, _)| *known == key).map(|(_, value)| value.trim().to_owned()))
+    }
+
     /// Whether k8tre made the commit for the environment with this id.
     pub fn is_ours(&self, commit: CommitId, id: &str) -> Result<bool> {
         Ok(self.owner(commit)?.is_some_and(|owner| owner.id == id))
@@ -102,7 +119,11 @@ fn marked(message: &str, owner: &Owner) -> Result<String> {
     if owner.id.is_empty() || owner.id.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(Error::failed(format!("\"{}\" cannot be the id of an environment", owner.id.escape_debug())));
     }
-    Ok(format!("{}\n\n{TRAILER}: {owner}\n", message.trim_end()))
+    let message = message.trim_end();
+    // Beside a trailer that is there already, not in a paragraph of its own.
+    let has_trailers = git2::message_trailers_strs(message).is_ok_and(|found| found.iter().next().is_some());
+    let gap = if has_trailers { "\n" } else { "\n\n" };
+    Ok(format!("{message}{gap}{TRAILER}: {owner}\n"))
 }
 
 pub(super) fn owner(repository: &git2::Repository, commit: git2::Oid) -> Result<Option<Owner>> {

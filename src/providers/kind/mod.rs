@@ -2,6 +2,7 @@
 
 pub mod binary;
 pub mod config;
+pub mod expiry;
 pub mod network;
 pub mod owner;
 pub mod prepared;

@@ -56,9 +56,28 @@ fn put_project(cluster: &mut Cluster, repository: &Path, commit: &str, environme
     cluster.store.patch(&key, &project);
 }
 
+/// Whether there is a repository Secret for an Application's address and project.
+fn has_login(cluster: &Cluster, app: &Value) -> bool {
+    let is = |secret: &Value, key: &str, wanted: &Value| {
+        let bytes = BASE64_STANDARD.decode(secret["data"][key].as_str().unwrap_or_default()).unwrap();
+        String::from_utf8(bytes).unwrap() == wanted.as_str().unwrap()
+    };
+    cluster.store.of_plural("secrets").any(|secret| {
+        secret["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repository"
+            && is(secret, "url", &app["spec"]["source"]["repoURL"])
+            && is(secret, "project", &app["spec"]["project"])
+            && is(secret, "password", &json!("s3cr3t-of-alice"))
+    })
+}
+
 /// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
 /// the branch are there.
-pub fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository: &Path, remote: Option<&Path>) {
+pub fn deploy(
+    cluster: &mut Cluster,
+    applications: &BTreeSet<String>,
+    repository: &Path,
+    remote: Option<(&Path, bool)>,
+) {
     let runs = ["argocd-repo-server", "argocd-applicationset-controller"]
         .iter()
         .all(|name| cluster.store.contains("deployments", name));
@@ -75,7 +94,18 @@ pub fn deploy(cluster: &mut Cluster, applications: &BTreeSet<String>, repository
     for root in roots {
         let branch = root["spec"]["source"]["targetRevision"].as_str().unwrap_or_default();
         let own = root["spec"]["source"]["repoURL"].as_str().is_some_and(|url| url.contains("k8tre-git"));
-        let repository = if own { repository } else { remote.unwrap_or(repository) };
+        let (repository, private) = match remote {
+            Some(remote) if !own => remote,
+            _ => (repository, false),
+        };
+        if private && !has_login(cluster, &root) {
+            let message = "failed to list refs: authentication required: Repository not found.";
+            let status = json!({"status": {"conditions": [{"type": "ComparisonError", "message": message}]}});
+            let name = root["metadata"]["name"].as_str().unwrap().to_owned();
+            let key = Key { group: GROUP.into(), plural: "applications".into(), namespace: "argocd".into(), name };
+            cluster.store.patch(&key, &status);
+            continue;
+        }
         let Some(commit) = git_exec::tip(repository, branch) else { continue };
         let environment = branch.trim_start_matches("dev/").to_owned();
         put_project(cluster, repository, &commit, &environment);

@@ -45,6 +45,8 @@ struct World {
     logs: BTreeMap<String, String>,
     /// The repository behind every address that is not the cluster's own git server.
     remote: Option<PathBuf>,
+    /// Whether reading it takes a repository Secret for the Application's project.
+    private: bool,
 }
 
 #[derive(Clone)]
@@ -106,6 +108,11 @@ impl FakeClusters {
     /// What Argo CD reads where an Application names another address than the cluster's own git server.
     pub fn remote(&self, repository: PathBuf) {
         self.world.lock().unwrap().remote = Some(repository);
+    }
+
+    /// From now on it cannot be read without a login.
+    pub fn is_private(&self) {
+        self.world.lock().unwrap().private = true;
     }
 
     /// An object of a cluster, as it is stored.
@@ -209,10 +216,15 @@ impl FakeClusters {
         }
         let answer = {
             let mut world = self.world.lock().unwrap();
-            let World { clusters, applications, health, resources, logs, remote } = &mut *world;
+            let World { clusters, applications, health, resources, logs, remote, private } = &mut *world;
             let cluster = clusters.entry(birth.clone()).or_default();
             if rest.contains("/applications") {
-                deploy(cluster, applications, &self.repository(&birth), remote.as_deref());
+                deploy(
+                    cluster,
+                    applications,
+                    &self.repository(&birth),
+                    remote.as_deref().map(|remote| (remote, *private)),
+                );
                 reap(cluster, |cluster| self.node(cluster).is_some());
             }
             match log_of(rest, &request) {

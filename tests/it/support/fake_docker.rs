@@ -248,9 +248,11 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
         ("GET", ["containers", name, "json"]) => found(load(root, name).map(|container| inspection(&container))),
         ("HEAD", ["containers", name, "archive"]) => {
             let wanted = request.query("path").unwrap_or_default();
-            let there = load(root, name).is_some_and(|c| c["files"].as_array().unwrap().contains(&json!(wanted)));
-            let stat =
-                json!({"name": wanted, "size": 0, "mode": 420, "mtime": "2026-01-01T00:00:00Z", "linkTarget": ""});
+            let container = load(root, name).unwrap_or_else(|| json!({"files": []}));
+            let time = container["times"][&wanted].as_str().map(|at| at.parse().unwrap());
+            let there = time.is_some() || container["files"].as_array().unwrap().contains(&json!(wanted));
+            let time = jiff::Timestamp::from_second(time.unwrap_or(1_767_225_600)).unwrap().to_string();
+            let stat = json!({"name": wanted, "size": 0, "mode": 420, "mtime": time, "linkTarget": ""});
             let stat = base64::engine::general_purpose::STANDARD.encode(stat.to_string());
             Response::new(if there { 200 } else { 404 }, "").header("X-Docker-Container-Path-Stat", stat)
         }
@@ -282,6 +284,12 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
                 && program == "touch"
             {
                 container["files"].as_array_mut().unwrap().push(json!(path));
+                save(root, &container);
+            }
+            if let [program, _, at, path] = argv.as_slice()
+                && program == "touch"
+            {
+                container["times"][path] = json!(at.trim_start_matches('@'));
                 save(root, &container);
             }
             world.execs.push(((*name).to_owned(), argv));

@@ -1,0 +1,54 @@
+//! The command line of what ends by itself. Types only.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{NameArgs, environment_name, life};
+use crate::names::EnvName;
+
+#[derive(Debug, Clone, Args)]
+#[command(override_usage = "k8tre dev extend [NAME] <TIME>")]
+pub struct ExtendArgs {
+    /// Name of the environment, and how much longer, as 4h or 2d; without a name, the only environment there is.
+    #[arg(value_name = "NAME TIME", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+    /// The name as a flag.
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
+    name: Option<EnvName>,
+}
+
+impl ExtendArgs {
+    /// Which environment, and for how much longer.
+    pub fn read(&self) -> Result<(NameArgs, Duration), String> {
+        match self.words.as_slice() {
+            [name, time] => Ok((NameArgs { environment: Some(environment_name(name)?), name: None }, life(time)?)),
+            [time] => Ok((NameArgs { environment: None, name: self.name.clone() }, life(time)?)),
+            _ => Err("k8tre dev extend [NAME] TIME".to_owned()),
+        }
+    }
+}
+
+pub(super) const GC_EXAMPLES: &str = "Examples:
+  k8tre dev gc --dry-run             what has expired or is orphaned on this machine, and why
+  k8tre dev gc --argocd team         also on an Argo CD that others use too, from any machine
+  k8tre dev gc --yes                 for a job that runs each night
+
+What carries no mark of k8tre's stays, and so does another machine's environment that has not expired and whose
+cluster answers.";
+
+#[derive(Debug, Clone, Args)]
+pub struct GcArgs {
+    /// Look on an Argo CD that others use too: a context of your kubeconfig, and its namespace.
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]")]
+    pub argocd: Option<String>,
+    /// Also clusters of k8tre's on this Docker that are recorded nowhere here and have not expired; on a Docker that others use too, they may be theirs.
+    #[arg(long)]
+    pub unrecorded: bool,
+    /// Say what would be removed, and remove nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Ask nothing.
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+}
