@@ -27,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const RECOVERY: Duration = Duration::from_secs(3);
 /// Argo CD compares right after a sync; it is asked to when that cannot be told from the comparison before.
 const COMPARED: Duration = Duration::from_millis(1200);
+/// What was asked while Argo CD was in the middle of a look at an older commit is forgotten with that look.
+const FORGOTTEN: Duration = Duration::from_secs(1);
 /// Objects of a kind that are read one by one; above, all are listed.
 const FEW: usize = 6;
 
@@ -140,19 +142,31 @@ impl Wait {
         tokio::try_join!(sets, applications).map(drop)
     }
 
+    /// The same for some that do not show it, though no question is open.
+    async fn ask_again(&self, names: impl Iterator<Item = &String>) -> Result<()> {
+        let sets = join_all(self.sets.iter().map(|set| regenerate(&self.sides.argocd, set))).await;
+        let applications = join_all(names.map(|name| refresh(&self.sides.argocd, name))).await;
+        sets.into_iter().chain(applications).try_for_each(ignore_absent)
+    }
+
     /// Waits until each Application has taken the change, or will not; `say` gets what is waited for.
     pub async fn settle(&mut self, timeout: Duration, say: impl Fn(&str)) -> Result<Vec<Settled>> {
         let mut settled = Vec::new();
         let mut look = Look::begin();
+        let mut asked = Instant::now();
         while !self.pending.is_empty() {
             let names: Vec<String> = self.pending.keys().cloned().collect();
             let found = self.read(&names).await?;
             let late = self.began.elapsed() >= timeout;
-            let mut waiting = Vec::new();
+            let (mut waiting, mut unseen) = (Vec::new(), Vec::new());
             for name in names {
                 let state = found.get(&name);
                 let Some(pending) = self.pending.get_mut(&name) else { continue };
-                match pending.judge(state, &self.commit) {
+                let judged = pending.judge(state, &self.commit);
+                if matches!(judged, State::Unseen(_)) {
+                    unseen.push(name.clone());
+                }
+                match judged {
                     State::Done(end) => {
                         self.pending.remove(&name);
                         settled.push(Settled { end, took: self.began.elapsed(), name: name.clone() });
@@ -163,11 +177,15 @@ impl Wait {
                     }
                     State::Again => ignore_absent(refresh(&self.sides.argocd, &name).await)?,
                     State::Patiently(operation) => ignore_absent(begin(&self.sides.argocd, &name, &operation).await)?,
-                    State::Waiting(verdict) => {
+                    State::Waiting(verdict) | State::Unseen(verdict) => {
                         let namespace = self.sides.argocd.namespace.clone();
                         waiting.push(Judged { name, namespace, verdict, actual: state.cloned(), cause: None });
                     }
                 }
+            }
+            if !unseen.is_empty() && asked.elapsed() >= FORGOTTEN {
+                self.ask_again(unseen.iter().filter(|name| found.contains_key(*name))).await?;
+                asked = Instant::now();
             }
             look.follow(&self.sides, &mut waiting).await;
             if let Some(one) = waiting.first() {
@@ -234,10 +252,16 @@ impl Wait {
 enum State {
     Done(End),
     Waiting(Verdict),
+    /// Argo CD has looked, and not at the change.
+    Unseen(Verdict),
     /// It fails, perhaps for a reason that has gone: it is asked once more.
     Again,
     /// The sync that was begun for it failed: it is begun again, as Argo CD would.
     Patiently(Value),
+}
+
+fn unseen(reason: impl Into<String>) -> State {
+    State::Unseen(Verdict::Waiting(reason.into()))
 }
 
 fn waiting(reason: impl Into<String>) -> State {
@@ -247,10 +271,10 @@ fn waiting(reason: impl Into<String>) -> State {
 impl Pending {
     fn judge(&mut self, app: Option<&Value>, commit: &str) -> State {
         let Some(app) = app else {
-            return if self.gone { State::Done(End::Gone) } else { waiting("Argo CD has not made it yet") };
+            return if self.gone { State::Done(End::Gone) } else { unseen("Argo CD has not made it yet") };
         };
         if self.gone {
-            return waiting("it should go away");
+            return unseen("it should go away");
         }
         let status = &app["status"];
         if app["metadata"]["deletionTimestamp"].is_string() {
@@ -266,13 +290,13 @@ impl Pending {
             return self.failing(format!("{}: {}", text(&error["type"]), text(&error["message"])), !self.asked_again);
         }
         if !is_at(&status["sync"], commit) {
-            return waiting("Argo CD has not seen the change yet");
+            return unseen("Argo CD has not seen the change yet");
         }
         let spec = &app["spec"];
         if let Some(wanted) = &self.source {
             let actual = if wanted.is_array() { &spec["sources"] } else { &spec["source"] };
             if let Some(path) = difference(actual, wanted) {
-                return waiting(format!("its definition is still the old one at source.{path}"));
+                return unseen(format!("its definition is still the old one at source.{path}"));
             }
         }
         if app.get("operation").is_some() {

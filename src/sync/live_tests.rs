@@ -39,7 +39,9 @@ fn is_live(app: &Value) {
 #[track_caller]
 fn waits(app: &Value, words: &str) {
     match healthy_before().judge(Some(app), NEW) {
-        State::Waiting(verdict) => assert!(verdict.reason().contains(words), "{verdict:?}"),
+        State::Waiting(verdict) | State::Unseen(verdict) => {
+            assert!(verdict.reason().contains(words), "{verdict:?}")
+        }
         State::Done(end) => panic!("it is not waited for: {end:?}"),
         State::Again | State::Patiently(_) => panic!("it is asked again"),
     }
@@ -70,14 +72,14 @@ fn nothing_old_is_taken_for_the_change() {
         [("/status/sync/status", json!("OutOfSync")), ("/status/reconciledAt", json!("2026-01-01T00:00:59Z"))];
     waits(&with(&same_second), "compared again");
     waits(&with(&[("/status/health/status", json!("Progressing"))]), "Progressing");
-    assert!(matches!(healthy_before().judge(None, NEW), State::Waiting(_)));
+    assert!(matches!(healthy_before().judge(None, NEW), State::Unseen(_)));
 }
 
 #[test]
 fn a_new_definition_has_to_have_arrived() {
     let mut pending = Pending { source: Some(json!({"path": "apps/b"})), ..healthy_before() };
     assert!(
-        matches!(pending.judge(Some(&live()), NEW), State::Waiting(verdict) if verdict.reason().contains("source.path"))
+        matches!(pending.judge(Some(&live()), NEW), State::Unseen(verdict) if verdict.reason().contains("source.path"))
     );
     let mut pending = Pending { source: Some(json!({"path": "apps/a"})), ..healthy_before() };
     assert!(matches!(pending.judge(Some(&live()), NEW), State::Done(End::Live)));

@@ -160,6 +160,17 @@ async fn a_new_app_gets_its_folder_and_its_application() {
     assert_eq!(report["reset"], true, "the work tree is the branch again");
 }
 
+/// Found by the soak: what was asked while Argo CD looked at an older commit was never answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_argo_cd_forgets_is_asked_again() {
+    let desk = up().await;
+    desk.clusters.forgets("k8tre-alice", 2);
+    edit(&desk, PROFILES, "a day", "two days");
+    let report = desk.run(&["dev", "sync", "-o", "json"]).await.code(0).json();
+    assert_eq!(report["applications"][0]["result"], "live");
+    assert!(report["seconds"].as_f64().unwrap() > 1.0, "{report}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_live_in_time_is_said_with_exit_code_3() {
     let desk = up().await;

@@ -139,6 +139,9 @@ pub fn deploy(
                 });
                 cluster.store.patch(&key, &made);
             }
+            if cluster.forgets > 0 && cluster.reconciled.keys().any(|(of, _)| *of == name) {
+                continue;
+            }
             cluster.reconciled.retain(|(of, revision), _| *of != name || *revision == commit);
             cluster.reconciled.entry((name, commit.clone())).or_insert_with(|| jiff::Timestamp::now().to_string());
         }

@@ -29,6 +29,8 @@ pub struct Cluster {
     access: Access,
     /// Syncs that were begun, with the Application's name.
     pub begun: Vec<(String, Value)>,
+    /// Questions that are forgotten, and until then all are at the commit of before.
+    pub forgets: usize,
 }
 
 #[derive(Default)]
@@ -89,6 +91,12 @@ impl FakeClusters {
     /// What a container says.
     pub fn log(&self, pod: &str, container: &str, text: &str) {
         self.world.lock().unwrap().logs.insert(format!("{pod}/{container}"), text.to_owned());
+    }
+
+    /// Argo CD forgets as many questions, as when it is in the middle of a look at an older commit.
+    pub fn forgets(&self, cluster: &str, questions: usize) {
+        let (birth, _) = self.node(cluster).unwrap();
+        self.world.lock().unwrap().clusters.get_mut(&birth).unwrap().forgets = questions;
     }
 
     /// Puts an object into a cluster behind everybody's back.
@@ -330,8 +338,10 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
             if let Some(operation) = patch.as_object_mut().and_then(|all| all.remove("operation")) {
                 cluster.begun.push((key.name.clone(), operation));
             }
-            if refresh.is_some() {
-                cluster.reconciled.retain(|(name, _), _| *name != key.name);
+            match (refresh, cluster.forgets) {
+                (None, _) => {}
+                (Some(_), 0) => cluster.reconciled.retain(|(name, _), _| *name != key.name),
+                (Some(_), 1..) => cluster.forgets -= 1,
             }
             let patched = cluster.store.patch(&key, &patch);
             (200, patched)
