@@ -131,6 +131,6 @@ fn automatic_sync_that_is_off_is_said_at_once() {
 #[test]
 fn what_has_to_go_is_gone_when_it_is() {
     let mut pending = Pending { gone: true, ..Pending::default() };
-    assert!(matches!(pending.judge(Some(&live()), NEW), State::Waiting(_)));
+    assert!(matches!(pending.judge(Some(&live()), NEW), State::Unseen(_)));
     assert!(matches!(pending.judge(None, NEW), State::Done(End::Gone)));
 }
