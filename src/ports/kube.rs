@@ -333,6 +333,11 @@ pub fn secret_value(value: &Value) -> Option<Vec<u8>> {
     BASE64_STANDARD.decode(value.as_str()?).ok()
 }
 
+/// A key of a Secret as text; none where it has no such key, or no text in it.
+pub fn secret_text(secret: &Value, key: &str) -> Option<String> {
+    String::from_utf8(secret_value(&secret["data"][key])?).ok()
+}
+
 pub fn name_of(object: &Value) -> Result<&str> {
     object["metadata"]["name"].as_str().ok_or_else(|| Error::failed("an object has no name"))
 }

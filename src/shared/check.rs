@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use crate::argocd::side::ArgoCd;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::ports::kube::{Right, Type};
+use crate::ports::kube::{Right, Type, secret_text};
 use crate::shared::{fence, is_foreign, probe, rights};
 use crate::spec::SharedArgoCd;
 use crate::steps::look::{application_set_type, application_type};
@@ -97,10 +96,7 @@ async fn free(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd, clusters: &[
             .hint(format!("or, if nobody needs it: {}", super::search(shared, name))));
         }
     }
-    let server = |secret: &Value| {
-        let bytes = BASE64_STANDARD.decode(secret["data"]["server"].as_str()?).ok()?;
-        Some(String::from_utf8_lossy(&bytes).trim_end_matches('/').to_owned())
-    };
+    let server = |secret: &Value| Some(secret_text(secret, "server")?.trim_end_matches('/').to_owned());
     let wanted = shared.server.trim_end_matches('/');
     let other =
         clusters.iter().find(|one| one["metadata"]["name"] != *secret && server(one).as_deref() == Some(wanted));

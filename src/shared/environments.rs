@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::expiry;
 use crate::gitops::world::IN_CLUSTER;
 use crate::names::EnvName;
-use crate::ports::kube::Right;
+use crate::ports::kube::{Right, secret_text};
 use crate::shared::check::{CLUSTERS, project_type, secret_type};
 use crate::shared::{DEVELOPER, rights};
 use crate::steps::look::application_type;
@@ -111,10 +111,10 @@ fn empty(name: EnvName, id: String) -> Registered {
 
 /// Address and authority in a cluster Secret.
 fn cluster(secret: &Value) -> (Option<String>, String) {
-    let decoded = |key: &str| String::from_utf8(BASE64_STANDARD.decode(secret["data"][key].as_str()?).ok()?).ok();
-    let config: Value = decoded("config").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null);
+    let config: Value =
+        secret_text(secret, "config").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null);
     let pem = config["tlsClientConfig"]["caData"].as_str().and_then(|data| BASE64_STANDARD.decode(data).ok());
-    (decoded("server"), String::from_utf8_lossy(&pem.unwrap_or_default()).into_owned())
+    (secret_text(secret, "server"), String::from_utf8_lossy(&pem.unwrap_or_default()).into_owned())
 }
 
 #[cfg(test)]

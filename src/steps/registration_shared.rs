@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::expiry;
-use crate::ports::kube::{Kube, Right, Token};
+use crate::ports::kube::{Kube, Right, Token, secret_text};
 use crate::ports::kubeconfig;
 use crate::shared::check::secret_type;
 use crate::shared::probe;
@@ -44,7 +44,7 @@ struct Registered {
 
 impl Registered {
     fn of(secret: &Value) -> Registered {
-        let config = decoded(secret, "config").and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let config = secret_text(secret, "config").and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let config = config.unwrap_or(Value::Null);
         let time = |key: &str| secret["metadata"]["annotations"][key].as_str()?.parse().ok();
         Registered {
@@ -54,10 +54,6 @@ impl Registered {
             expires: time(EXPIRES),
         }
     }
-}
-
-fn decoded(secret: &Value, key: &str) -> Option<String> {
-    String::from_utf8(BASE64_STANDARD.decode(secret["data"][key].as_str()?).ok()?).ok()
 }
 
 impl SharedRegistration {
@@ -151,7 +147,7 @@ impl Step<Context> for SharedRegistration {
         let there = argocd.get(&secret_type(), &rights::secret_name(&cx.spec.name)).await?;
         let same = there.as_ref().is_some_and(|there| {
             Registered::of(there).authority == authority
-                && decoded(there, "server").as_deref() == Some(&self.shared.server)
+                && secret_text(there, "server").as_deref() == Some(&self.shared.server)
         });
         if !same {
             cx.detail(REGISTRATION, &format!("asking from Argo CD's network whether {} answers", self.shared.server));

@@ -126,10 +126,6 @@ impl Wait {
 
     /// Has them look again: the change is there.
     pub async fn ask(&self) -> Result<()> {
-        let sets = async {
-            let asked = self.sets.iter().map(|set| regenerate(&self.sides.argocd, set));
-            join_all(asked).await.into_iter().try_for_each(ignore_absent)
-        };
         let applications = async {
             let asked = self.pending.iter().filter(|(_, one)| !one.gone).map(|(name, one)| async {
                 match &one.operation {
@@ -139,14 +135,20 @@ impl Wait {
             });
             join_all(asked).await.into_iter().try_for_each(ignore_absent)
         };
-        tokio::try_join!(sets, applications).map(drop)
+        tokio::try_join!(self.ask_sets(), applications).map(drop)
+    }
+
+    /// A generator looks at the newest commit only when it is told to.
+    async fn ask_sets(&self) -> Result<()> {
+        let asked = self.sets.iter().map(|set| regenerate(&self.sides.argocd, set));
+        join_all(asked).await.into_iter().try_for_each(ignore_absent)
     }
 
     /// The same for some that do not show it, though no question is open.
     async fn ask_again(&self, names: impl Iterator<Item = &String>) -> Result<()> {
-        let sets = join_all(self.sets.iter().map(|set| regenerate(&self.sides.argocd, set))).await;
+        self.ask_sets().await?;
         let applications = join_all(names.map(|name| refresh(&self.sides.argocd, name))).await;
-        sets.into_iter().chain(applications).try_for_each(ignore_absent)
+        applications.into_iter().try_for_each(ignore_absent)
     }
 
     /// Waits until each Application has taken the change, or will not; `say` gets what is waited for.
@@ -171,8 +173,8 @@ impl Wait {
                         self.pending.remove(&name);
                         settled.push(Settled { end, took: self.began.elapsed(), name: name.clone() });
                         if self.root.as_ref() == Some(&name) {
-                            // A generator looks at the newest commit only when it is told to.
-                            join_all(self.sets.iter().map(|set| regenerate(&self.sides.argocd, set))).await;
+                            // What goes wrong here shows in what is then waited for, and is asked again.
+                            self.ask_sets().await.ok();
                         }
                     }
                     State::Again => ignore_absent(refresh(&self.sides.argocd, &name).await)?,

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::support::desk::{Desk, changes};
-use super::support::shared::{HUB, desk, remains};
+use super::support::shared::{HUB, UP, desk, remains};
 
 const ALICE: &str = "k8tre-alice";
 const EXPIRES: &str = "k8tre.dev/expires";
@@ -143,19 +143,7 @@ fn on_secret(desk: &Desk, name: &str, patch: Value) {
 async fn gc_takes_registrations_off_a_shared_argo_cd_from_another_machine() {
     let desk = desk().await;
     let hub = desk.clusters.versions(HUB);
-    let up = [
-        "dev",
-        "up",
-        "alice",
-        "--repo",
-        "../tre",
-        "--repo-url",
-        "https://git.invalid/tre.git",
-        "--argocd",
-        "team",
-        "--yes",
-    ];
-    desk.run(&[&up[..], &["--ttl", "8h"]].concat()).await.code(0);
+    desk.run(&[&UP[..], &["--ttl", "8h"]].concat()).await.code(0);
     let gc = ["dev", "gc", "--argocd", "team", "--yes"];
     let list = ["shared", "list", "--argocd", "team"];
     desk.run(&gc).await.code(0).says("nothing has expired");
@@ -180,7 +168,7 @@ async fn gc_takes_registrations_off_a_shared_argo_cd_from_another_machine() {
     std::fs::rename(desk.path("away"), desk.path("data/environments/alice")).unwrap();
 
     // Its cluster is gone: a day later nobody waits for it any more.
-    desk.run(&up).await.code(0);
+    desk.run(&UP).await.code(0);
     std::fs::rename(desk.path("data/environments/alice"), desk.path("away")).unwrap();
     std::fs::remove_file(desk.docker.containers().join("k8tre-alice-control-plane.json")).unwrap();
     on_secret(
@@ -202,19 +190,7 @@ async fn a_private_repository_is_named_before_the_wait_and_read_by_a_login_for_t
     let desk = desk().await;
     let (before, hub) = (desk.snapshot(), desk.clusters.versions(HUB));
     desk.clusters.is_private();
-    let up = [
-        "dev",
-        "up",
-        "alice",
-        "--repo",
-        "../tre",
-        "--repo-url",
-        "https://git.invalid/tre.git",
-        "--argocd",
-        "team",
-        "--yes",
-        "-vvv",
-    ];
+    let up = [&UP[..], &["-vv"]].concat();
     let refused = desk.run(&up).await;
     refused.code(1).says("the Argo CD in team/argocd cannot read https://git.invalid/tre.git");
     refused.says("--repo-credentials git").says("authentication required");

@@ -5,23 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::support::desk::{Desk, Ended, SAMPLE, changes};
-use super::support::shared::{HUB, desk, remains};
+use super::support::shared::{HUB, UP, desk, remains};
 
 const ALICE: &str = "k8tre-alice";
 const NOTHING: [&str; 0] = [];
-const UP: [&str; 11] = [
-    "dev",
-    "up",
-    "alice",
-    "--repo",
-    "../tre",
-    "--repo-url",
-    "https://git.invalid/tre.git",
-    "--argocd",
-    "team",
-    "--yes",
-    "-v",
-];
 const DOWN: [&str; 3] = ["dev", "down", "alice"];
 
 async fn up(desk: &Desk, more: &[&str]) -> Ended {

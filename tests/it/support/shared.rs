@@ -9,6 +9,21 @@ use crate::cli_whole::sample_in;
 
 pub const HUB: &str = "k8tre-hub";
 
+/// An environment that this Argo CD deploys.
+pub const UP: [&str; 11] = [
+    "dev",
+    "up",
+    "alice",
+    "--repo",
+    "../tre",
+    "--repo-url",
+    "https://git.invalid/tre.git",
+    "--argocd",
+    "team",
+    "--yes",
+    "-v",
+];
+
 /// A desk with that Argo CD as the context `team`, and a repository with a remote that it can read.
 pub async fn desk() -> Desk {
     let desk = Desk::new().await;
