@@ -15,7 +15,9 @@ use crate::spec::ArgoCdSpec;
 /// The manifest in the order in which it has to be applied.
 #[derive(Debug, Clone)]
 pub struct Install {
-    pub crds: Vec<Value>,
+    /// Custom resource definitions, as they are written: most of the manifest's text, and read by nobody but who
+    /// applies them.
+    types: Vec<String>,
     /// Accounts, permissions, settings, services: all that workloads read when they start.
     pub config: Vec<Value>,
     /// Without the API server, which no Application waits for.
@@ -54,21 +56,23 @@ return hs
 "#;
 
 pub fn prepare(manifest: &str, spec: &ArgoCdSpec, settings: &Settings) -> Result<Install> {
-    let objects: Vec<Value> = serde_saphyr::from_multiple(manifest).context("cannot read Argo CD's manifest")?;
     let mut install = Install {
-        crds: Vec::new(),
+        types: Vec::new(),
         config: Vec::new(),
         workloads: Vec::new(),
         server: Vec::new(),
         digest: String::new(),
     };
-    for mut object in objects.into_iter().filter(|object| object.is_object()) {
+    let (types, rest): (Vec<String>, Vec<String>) = documents(manifest).into_iter().partition(|text| is_type(text));
+    install.types = types;
+    for mut object in read(&rest)? {
         if !wanted(&object, spec) {
             continue;
         }
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         match object["kind"].as_str().unwrap_or_default() {
-            "CustomResourceDefinition" => install.crds.push(object),
+            // Written in another way than Argo CD's own, but JSON is YAML.
+            "CustomResourceDefinition" => install.types.push(object.to_string()),
             "Deployment" | "StatefulSet" => {
                 workload(&mut object, &name, settings);
                 if name == "argocd-server" { install.server.push(object) } else { install.workloads.push(object) }
@@ -82,12 +86,12 @@ pub fn prepare(manifest: &str, spec: &ArgoCdSpec, settings: &Settings) -> Result
             _ => install.config.push(object),
         }
     }
-    for (part, found) in [
-        ("custom resource definition", &install.crds),
-        ("workload", &install.workloads),
-        ("API server", &install.server),
+    for (part, missing) in [
+        ("custom resource definition", install.types.is_empty()),
+        ("workload", install.workloads.is_empty()),
+        ("API server", install.server.is_empty()),
     ] {
-        if found.is_empty() {
+        if missing {
             return Err(Error::usage(format!("Argo CD's manifest holds no {part}"))
                 .hint("give the `install.yaml` of a release: --argocd-manifest FILE"));
         }
@@ -97,7 +101,34 @@ pub fn prepare(manifest: &str, spec: &ArgoCdSpec, settings: &Settings) -> Result
     Ok(install)
 }
 
+/// The documents of a YAML stream, as text: a line that begins with `---` ends the one before it.
+fn documents(manifest: &str) -> Vec<String> {
+    let mut documents = vec![String::new()];
+    for line in manifest.split_inclusive('\n') {
+        match documents.last_mut() {
+            Some(document) if !line.starts_with("---") => document.push_str(line),
+            _ => documents.push(line.trim_start_matches('-').to_owned()),
+        }
+    }
+    documents
+}
+
+fn is_type(document: &str) -> bool {
+    document.lines().any(|line| line.trim_end() == "kind: CustomResourceDefinition")
+}
+
+fn read(documents: &[String]) -> Result<Vec<Value>> {
+    let objects: Vec<Value> =
+        serde_saphyr::from_multiple(&documents.join("\n---\n")).context("cannot read Argo CD's manifest")?;
+    Ok(objects.into_iter().filter(Value::is_object).collect())
+}
+
 impl Install {
+    /// The custom resource definitions, read.
+    pub fn crds(&self) -> Result<Vec<Value>> {
+        read(&self.types)
+    }
+
     /// Marks every workload with a digest of the settings that it reads only when it starts, so
     /// that a change of them restarts it, and returns the digest of everything.
     fn seal(&mut self) -> Result<String> {
@@ -107,7 +138,7 @@ impl Install {
         for workload in self.workloads.iter_mut().chain(&mut self.server) {
             workload["spec"]["template"]["metadata"]["annotations"]["k8tre.dev/parameters"] = json!(digest);
         }
-        self::digest(&[&self.crds, &self.config, &self.workloads, &self.server])
+        self::digest(&(&self.types, &self.config, &self.workloads, &self.server))
     }
 
     /// Images that the environment's node must hold.
@@ -227,4 +258,62 @@ fn containers(workload: &Value) -> Vec<Value> {
         .iter()
         .flat_map(|list| pod[*list].as_array().cloned().unwrap_or_default())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: &str = "
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: argocd-repo-server}
+spec: {template: {spec: {containers: [{name: server, image: argocd}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: argocd-server}
+spec: {template: {spec: {containers: [{name: server, image: argocd}]}}}
+";
+
+    fn spec() -> ArgoCdSpec {
+        ArgoCdSpec {
+            at: crate::spec::ArgoCdAt::CoLocated,
+            version: "v3.6.1".into(),
+            manifest: None,
+            anonymous: false,
+            dex: false,
+            notifications: false,
+        }
+    }
+
+    #[test]
+    fn types_are_found_however_they_are_separated_and_written() {
+        let types = [
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: one}",
+            "# First of all.\n---\napiVersion: apiextensions.k8s.io/v1\r\nkind: CustomResourceDefinition\r\nmetadata:\n  name: one",
+            "--- # with a comment\nkind: CustomResourceDefinition\nmetadata: {name: one, annotations: {a: \"---\"}}\n--- {}",
+            "--- {\"kind\": \"CustomResourceDefinition\", \"metadata\": {\"name\": \"one\"}}",
+        ];
+        for text in types {
+            let install = prepare(&format!("{text}{REST}"), &spec(), &Settings::default()).expect(text);
+            let crds = install.crds().expect(text);
+            assert_eq!(crds.len(), 1, "{text}");
+            assert_eq!(crds[0]["metadata"]["name"], "one", "{text}");
+            assert_eq!((install.workloads.len(), install.server.len()), (1, 1), "{text}");
+        }
+    }
+
+    #[test]
+    fn another_type_is_another_installation_and_a_broken_one_is_an_error() {
+        let with = |text: &str| prepare(&format!("{text}{REST}"), &spec(), &Settings::default()).unwrap();
+        let (one, two) =
+            (with("kind: CustomResourceDefinition\nspec: 1"), with("kind: CustomResourceDefinition\nspec: 2"));
+        assert_ne!(one.digest, two.digest);
+        let broken = with("kind: CustomResourceDefinition\nspec: [");
+        assert!(broken.crds().unwrap_err().to_string().contains("manifest"));
+        let none = prepare(REST, &spec(), &Settings::default()).unwrap_err();
+        assert!(none.to_string().contains("custom resource definition"), "{none}");
+    }
 }

@@ -244,7 +244,7 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         cluster::kind_to_create(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
     match cx.spec.argocd.shared() {
-        None => drop(cx.install().await?),
+        None => drop(cx.install().await?.crds()?),
         Some(at) => shared::check(app, cx, at).await?,
     }
     cx.prerequisites().await?;

@@ -57,15 +57,16 @@ impl Step<Context> for ArgoCdConfig {
     async fn apply(&self, cx: &Context) -> Result<()> {
         let kube = cx.require_kube().await?;
         let install = cx.install().await?;
+        let crds = install.crds()?;
         kube.apply(&namespace(cx, None), "").await?;
         // The types first, and known to the server, before anything of these types can exist.
-        objects::apply_all(&kube, &install.crds, NAMESPACE).await?;
+        objects::apply_all(&kube, &crds, NAMESPACE).await?;
         let (rest, types) = futures::join!(
             async {
                 secrets(&kube).await?;
                 objects::apply_all(&kube, &install.config, NAMESPACE).await
             },
-            established(&kube, &install.crds)
+            established(&kube, &crds)
         );
         rest.and(types)?;
         default_project(&kube).await?;
