@@ -8,7 +8,6 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::ports::git::{Checkout, PushTarget, Remains, kept_ref};
 use crate::ports::kubeconfig;
-use crate::providers::kind::{find_all_owned, network::in_use};
 use crate::shared::remains;
 use crate::shared::{answering, search};
 use crate::spec::Source;
@@ -32,19 +31,16 @@ pub struct Audit {
 /// What only exists before the removal, and has to be gone after it.
 #[derive(Debug, Default)]
 pub struct Before {
-    pub volumes: Vec<String>,
+    pub belongings: Vec<String>,
 }
 
 pub async fn before(cx: &Context) -> Before {
-    let Ok(docker) = cx.docker().await else { return Before::default() };
-    let nodes = find_all_owned(docker).await.unwrap_or_default();
-    let ours = nodes.into_iter().filter(|node| node.owner.id == cx.id);
-    Before { volumes: ours.flat_map(|node| node.volumes).collect() }
+    Before { belongings: cx.provider().belongings(cx).await }
 }
 
 pub async fn after(cx: &Context, before: &Before) -> Result<Audit> {
     let mut audit = Audit::default();
-    docker(cx, before, &mut audit).await?;
+    cx.provider().audit(cx, &before.belongings, &mut audit).await?;
     users_kubeconfig(cx, &mut audit);
     git(cx, &mut audit).await?;
     remote(cx, &mut audit).await;
@@ -53,39 +49,9 @@ pub async fn after(cx: &Context, before: &Before) -> Result<Audit> {
     Ok(audit)
 }
 
-async fn docker(cx: &Context, before: &Before, audit: &mut Audit) -> Result<()> {
-    let docker = cx.docker().await?;
-    audit.checked.extend(["containers", "volumes", "networks"]);
-    for node in find_all_owned(docker).await?.into_iter().filter(|node| node.owner.id == cx.id) {
-        audit.left.push(Leftover {
-            remove: format!("docker rm -f -v {}", node.container),
-            what: format!("container {}", node.container),
-        });
-    }
-    for volume in &before.volumes {
-        if docker.volume_exists(volume).await? {
-            audit
-                .left
-                .push(Leftover { what: format!("volume {volume}"), remove: format!("docker volume rm {volume}") });
-        }
-    }
-    if let Some(network) = cx.facts().network.filter(|network| network.ours)
-        && let Some(there) = docker.network(&network.name).await?
-        && network.id.as_ref().is_none_or(|id| *id == there.id)
-    {
-        let entry =
-            Leftover { what: format!("network {}", there.name), remove: format!("docker network rm {}", there.name) };
-        match in_use(docker, &there).await? {
-            true => audit.kept.push(Leftover { what: format!("{}: other clusters use it", entry.what), ..entry }),
-            false => audit.left.push(entry),
-        }
-    }
-    Ok(())
-}
-
 fn users_kubeconfig(cx: &Context, audit: &mut Audit) {
     audit.checked.push("kubeconfig");
-    let name = format!("kind-{}", cx.spec.name.cluster());
+    let name = cx.provider().context(&cx.spec.name);
     if let Ok(users) = kubeconfig::users()
         && kubeconfig::mentions(&name, &users)
     {

@@ -23,7 +23,7 @@ use crate::ports::fetch::Fetcher;
 use crate::ports::git::Login;
 use crate::ports::kube::Kube;
 use crate::prerequisites::{self, Prepared};
-use crate::providers::kind::network;
+use crate::providers::{self, Provider};
 use crate::spec::{SecretsMode, Spec};
 use crate::steps::publish;
 
@@ -76,6 +76,7 @@ pub struct Context {
     pub id: String,
     pub dirs: Dirs,
     pub options: Options,
+    provider: Box<dyn Provider>,
     record: Record,
     events: Arc<dyn Events>,
     docker: OnceCell<Docker>,
@@ -97,6 +98,7 @@ pub enum Record {
 impl Context {
     pub fn new(journal: &Journal, record: Record, dirs: Dirs, options: Options, events: Arc<dyn Events>) -> Context {
         Context {
+            provider: providers::of(&journal.spec),
             spec: journal.spec.clone(),
             id: journal.id.clone(),
             dirs,
@@ -134,6 +136,11 @@ impl Context {
 
     pub async fn docker(&self) -> Result<&Docker> {
         self.docker.get_or_try_init(Docker::open).await
+    }
+
+    /// What makes the cluster.
+    pub fn provider(&self) -> &dyn Provider {
+        &*self.provider
     }
 
     pub fn kubeconfig(&self) -> PathBuf {
@@ -283,14 +290,13 @@ impl Context {
         Fetcher::new(&self.dirs.cache).offline(self.options.offline).ca_bundle(self.options.ca_bundle.clone())
     }
 
-    /// Addresses in kind's network that its load balancer may hand out: known once there is a network.
+    /// Addresses that the cluster's load balancer may hand out, as its provider knows them once it has made something.
     pub async fn address_range(&self) -> Option<String> {
         let recorded = self.facts().address_range;
-        if recorded.is_some() {
-            return recorded;
+        match recorded {
+            Some(_) => recorded,
+            None => self.provider.address_range(self).await,
         }
-        let network = self.docker().await.ok()?.network(&network::name()).await.ok()??;
-        network.subnets.iter().find_map(|subnet| network::address_range(subnet))
     }
 
     /// Name of the cluster in Argo CD, which the repository's templates put into Application names.

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId, Steps};
 use crate::error::Result;
+use crate::providers;
 use crate::spec::{Source, Spec};
 use crate::steps::applications::Applications;
 use crate::steps::argocd::{ArgoCdConfig, ArgoCdWorkloads};
@@ -32,11 +33,11 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
         steps.push(Box::new(Sample));
     }
     steps.push(Box::new(Branch { after_sample: spec.sample }));
-    steps.push(Box::new(Cluster));
+    steps.push(Box::new(Cluster { provider: providers::of(spec) }));
     if spec.expires.is_some() {
         steps.push(Box::new(Expiry));
     }
-    steps.push(Box::new(Images));
+    steps.push(Box::new(Images { provider: providers::of(spec) }));
     if !spec.prerequisites.is_empty() {
         steps.push(Box::new(Prerequisites));
     }

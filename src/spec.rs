@@ -35,6 +35,9 @@ pub struct Spec {
     pub only: BTreeSet<String>,
     /// Apps that the repository's preset would leave out on a laptop, and that are wanted all the same.
     pub with: BTreeSet<String>,
+    /// What makes its cluster.
+    #[serde(default)]
+    pub provider: ProviderSpec,
     pub kind: KindSpec,
     pub argocd: ArgoCdSpec,
     #[serde(default)]
@@ -133,6 +136,15 @@ pub struct Prerequisite {
     pub namespace: Option<String>,
     /// Values file of the chart.
     pub values: Option<PathBuf>,
+}
+
+/// What makes the environment's cluster, with what only that needs to know.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderSpec {
+    /// kind, on this machine's Docker, as `Spec::kind` says.
+    #[default]
+    Kind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::shared::check::secret_type;
 use crate::shared::rights::secret_name;
-use crate::steps::{EXPIRY, cluster, objects};
+use crate::steps::{EXPIRY, objects};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -32,7 +32,7 @@ pub async fn run(app: &App, args: &ExtendArgs) -> Result<u8> {
     change.record(|spec| spec.expires = Some(expires))?;
     let cx = change.context(LIMIT);
     let told = change.unless_cancelled(tell_argocd(&cx, expires)).await;
-    if cluster::observe(&cx).await.is_ok_and(|state| state == ClusterState::Running) {
+    if cx.provider().observe(&cx).await.is_ok_and(|state| state == ClusterState::Running) {
         change.walk(&cx, &[EXPIRY]).await?;
     }
     match told {

@@ -4,12 +4,13 @@ use crate::cli::KubeconfigArgs;
 use crate::commands::{App, select};
 use crate::error::{Error, Result};
 use crate::ports::kubeconfig;
+use crate::providers;
 
 pub async fn run(app: &App, args: &KubeconfigArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
-    select::journal_of(app, &name)?;
+    let journal = select::journal_of(app, &name)?;
     let path = app.dirs.kubeconfig(name.as_str());
-    let context = format!("kind-{}", name.cluster());
+    let context = providers::of(&journal.spec).context(&name);
     if args.unmerge {
         let users = kubeconfig::users()?;
         kubeconfig::unmerge(&context, &users).await?;

@@ -9,11 +9,12 @@ use crate::error::Result;
 use crate::journal;
 use crate::providers::ClusterState;
 use crate::report::{SCHEMA, age, expires, table};
-use crate::steps::cluster;
 
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<&'static str>,
     cluster: String,
     state: String,
     repository: String,
@@ -33,14 +34,15 @@ pub async fn run(app: &App) -> Result<u8> {
         };
         let facts = Box::new(journal.facts.clone());
         let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), Options::default(), app.ui.clone());
-        let state = match cluster::observe(&cx).await {
+        let state = match cx.provider().observe(&cx).await {
             Ok(ClusterState::Stopped(_)) if journal.facts.paused_at.is_some() => "paused".to_owned(),
             Ok(state) => state.to_string(),
             Err(error) => format!("unknown: {}", error.message()),
         };
         Row {
             name: name.to_string(),
-            cluster: journal.spec.name.cluster(),
+            provider: Some(cx.provider().name()),
+            cluster: cx.provider().cluster(&journal.spec.name),
             state,
             repository: journal.spec.repo.display().to_string(),
             branch: journal.spec.name.branch(),
@@ -67,6 +69,7 @@ pub async fn run(app: &App) -> Result<u8> {
 fn row_without_journal(name: &crate::names::EnvName, state: &str) -> Row {
     Row {
         name: name.to_string(),
+        provider: None,
         cluster: name.cluster(),
         state: state.to_owned(),
         repository: String::new(),

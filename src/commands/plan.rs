@@ -60,8 +60,9 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
 /// Where things would be made, said before they are.
 pub fn target(cx: &Context) -> String {
     format!(
-        "kind cluster {}, branch {} on {} in {}",
-        cx.spec.name.cluster(),
+        "{} cluster {}, branch {} on {} in {}",
+        cx.provider().name(),
+        cx.provider().cluster(&cx.spec.name),
         cx.spec.name.branch(),
         cx.spec.base,
         cx.spec.repo.display()

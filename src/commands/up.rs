@@ -17,12 +17,11 @@ use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::{Checkout, Login};
 use crate::preflight::{self, Severity};
-use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
 use crate::shared::{credentials, place};
 use crate::spec::Spec;
-use crate::steps::{branch, cluster, secrets};
+use crate::steps::{branch, secrets};
 use crate::{gitops, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
@@ -215,33 +214,14 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         sample::check_empty(&cx.spec.repo)?;
         overlay::check_sample(&cx.spec, &cx.cluster_name())?;
     }
-    let spec = cluster::kind_spec(cx).await?;
-    spec.config()?;
-    let state = match cx.docker().await {
-        Ok(_) => cluster::observe(cx).await?,
-        // The preflight says what is the matter with Docker, and what else is.
-        Err(_) => ClusterState::Absent,
-    };
-    if let ClusterState::Foreign(why) = &state {
-        return Err(cluster::not_ours(cx, why));
+    let checked = cx.provider().check(cx).await?;
+    for finding in checked.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+        let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };
+        app.ui.warn(&format!("{}{fix}", finding.what));
     }
-    if matches!(state, ClusterState::Absent | ClusterState::Partial(_)) {
-        let plan = preflight::Plan {
-            owner: spec.owner.clone(),
-            cluster: cx.spec.name.cluster(),
-            node_image: spec.image.clone(),
-            nodes: spec.workers + 1,
-            ports: spec.host_ports()?,
-        };
-        let around = preflight::Context::gather(Some(plan), cx.options.offline).await;
-        let findings = preflight::run(&around).await;
-        for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
-            let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };
-            app.ui.warn(&format!("{}{fix}", finding.what));
-        }
-        preflight::verdict(&findings)?;
-        // A kind that has to be fetched is fetched now: without it there is no need to begin.
-        cluster::kind_to_create(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
+    preflight::verdict(&checked.findings)?;
+    if checked.absent {
+        cx.provider().fetch(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
     match cx.spec.argocd.shared() {
         None => drop(cx.install().await?.crds()?),

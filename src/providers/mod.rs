@@ -1,8 +1,127 @@
-//! What makes the cluster of an environment.
+//! What makes the cluster of an environment: one interface, and a folder for each that implements it.
 
 pub mod kind;
 
 use std::fmt;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::argocd::side::ArgoCd;
+use crate::audit::Audit;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::names::EnvName;
+use crate::preflight::Finding;
+use crate::spec::{ProviderSpec, SharedArgoCd, Spec};
+
+/// What the rest of the program asks of a cluster's maker. It keeps nothing between two questions: all that it knows of an
+/// environment is in the context's spec, and in the world.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// As it is called on the command line and in reports.
+    fn name(&self) -> &'static str;
+
+    /// What `up` makes, for the plan.
+    fn describe(&self) -> String;
+
+    /// What the cluster is called.
+    fn cluster(&self, name: &EnvName) -> String {
+        name.cluster()
+    }
+
+    /// Name of the context in the environment's kubeconfig.
+    fn context(&self, name: &EnvName) -> String;
+
+    /// Whether the cluster goes with the environment, and all that is in it along. If not, `down` takes out what `up` put in.
+    fn owns_cluster(&self) -> bool {
+        true
+    }
+
+    /// All that can be known to be wrong before anything is made. Refuses a cluster that is not this environment's.
+    async fn check(&self, cx: &Context) -> Result<Checked>;
+
+    /// Fetches what creating needs, such as a program: without it there is no need to begin.
+    async fn fetch(&self, _cx: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    /// What there is under the cluster's name; reads only.
+    async fn observe(&self, cx: &Context) -> Result<ClusterState>;
+
+    /// The error for a cluster of that name which is [`ClusterState::Foreign`].
+    fn not_ours(&self, cx: &Context, why: &str) -> Error;
+
+    /// Makes the cluster, from nothing or from what a creation that was cut short left. Then its kubeconfig is there and
+    /// its API server answers; after a failure nothing is left, unless it is to be kept for a look inside.
+    async fn create(&self, cx: &Context) -> Result<()>;
+
+    /// Starts a stopped cluster. Then its kubeconfig is there, and what its API server says is no older than the start.
+    async fn start(&self, cx: &Context) -> Result<()>;
+
+    /// Writes the kubeconfig of a running cluster again, and waits until its API server answers.
+    async fn write_kubeconfig(&self, cx: &Context) -> Result<()>;
+
+    /// Whether the cluster can be stopped and started again; the error says why not.
+    fn can_pause(&self) -> Result<()>;
+
+    /// Stops the cluster, which keeps its contents; bounded.
+    async fn stop(&self, cx: &Context) -> Result<()>;
+
+    /// Memory in bytes that stopping it would free, if anybody knows.
+    async fn memory(&self, _cx: &Context) -> Option<u64> {
+        None
+    }
+
+    /// Removes all that `create` made, the kubeconfig too, and proves it; fine when nothing is there. What is not ours stays,
+    /// with an error.
+    async fn delete(&self, cx: &Context) -> Result<()>;
+
+    /// Whether images that this machine's Docker holds are copied into the cluster's nodes; otherwise the cluster pulls them.
+    fn loads_images(&self) -> bool {
+        false
+    }
+
+    /// Containers of this machine's Docker that are the running nodes, for the images.
+    async fn image_nodes(&self, _cx: &Context) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Addresses that the cluster's load balancer may hand out, once that is known.
+    async fn address_range(&self, _cx: &Context) -> Option<String> {
+        None
+    }
+
+    /// Address of the cluster as a shared Argo CD reaches it; known before the cluster is made.
+    async fn server_for(&self, name: &EnvName, argocd: &ArgoCd, shared: &SharedArgoCd) -> Result<String>;
+
+    /// Whether the cluster says of itself that the environment ends then, for who has no journal of it.
+    async fn has_expiry(&self, cx: &Context, expires: Timestamp) -> Result<bool>;
+
+    async fn set_expiry(&self, cx: &Context, expires: Timestamp) -> Result<()>;
+
+    /// Names of things that can be found only while the cluster is there, and have to be gone after it.
+    async fn belongings(&self, _cx: &Context) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The proof after `delete`: looks at the world, and names what is left.
+    async fn audit(&self, cx: &Context, belongings: &[String], audit: &mut Audit) -> Result<()>;
+}
+
+/// What a look before the making has found.
+pub struct Checked {
+    pub findings: Vec<Finding>,
+    /// Whether the cluster is still to be made.
+    pub absent: bool,
+}
+
+/// The provider of an environment.
+pub fn of(spec: &Spec) -> Box<dyn Provider> {
+    match &spec.provider {
+        ProviderSpec::Kind => Box::new(kind::KindProvider),
+    }
+}
 
 /// What a provider finds under a cluster's name.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -99,6 +99,7 @@ pub fn settle(
         skip,
         only,
         with: apps(&args.with, saved.map(|s| &s.with), |f| &f.with),
+        provider: saved.map(|s| s.provider.clone()).unwrap_or_default(),
         kind: KindSpec {
             node_image: text(&args.node_image, saved.and_then(|s| s.kind.node_image.as_ref()), |f| {
                 f.node_image.clone()

@@ -6,10 +6,9 @@ use crate::argocd::NAMESPACE;
 use crate::argocd::side::ArgoCd;
 use crate::error::{Error, Result};
 use crate::journal::Journal;
-use crate::names::EnvName;
-use crate::ports::docker::Docker;
 use crate::ports::kube::Kube;
 use crate::ports::kubeconfig;
+use crate::providers;
 use crate::shared::address;
 use crate::spec::{ArgoCdAt, SharedArgoCd, Spec};
 
@@ -27,13 +26,13 @@ pub async fn settle(spec: &mut Spec, given: Option<&str>, saved: Option<&Journal
             .hint(format!("remove it first: k8tre dev down {}", spec.name))
             .hint(format!("then make it again: k8tre dev up {} --argocd {given}", spec.name)));
     }
-    let name = spec.name.clone();
+    let (name, provider) = (spec.name.clone(), providers::of(spec));
     let ArgoCdAt::Shared(shared) = &mut spec.argocd.at else { return Ok(()) };
     if shared.namespace.is_empty() {
         *shared = found(shared)?;
     }
     if shared.server.is_empty() {
-        shared.server = address_of(shared, &name).await?;
+        shared.server = provider.server_for(&name, &open(shared).await?, shared).await?;
     }
     address::check(&shared.server)
 }
@@ -86,15 +85,6 @@ fn check_namespace(namespace: &str) -> Result<()> {
     }
     Err(Error::usage(format!("\"{}\" cannot be a namespace", crate::text::one_line(namespace, 60)))
         .hint("--argocd CONTEXT/NAMESPACE"))
-}
-
-async fn address_of(shared: &SharedArgoCd, name: &EnvName) -> Result<String> {
-    let argocd = open(shared).await?;
-    let docker = Docker::open().await?;
-    match address::in_docker_network(&argocd, &docker).await? {
-        true => Ok(address::of_node(&name.cluster())),
-        false => Err(address::elsewhere(shared)),
-    }
 }
 
 /// The shared Argo CD of a spec that is being settled.

@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::providers::ClusterState;
 use crate::shared::remains::{Remains, is_to_cluster};
+use crate::steps::ROOT;
 use crate::steps::look::{application_set_type, application_type, ignore_absent};
-use crate::steps::{ROOT, cluster};
 
 const POLL: Duration = Duration::from_millis(500);
 /// What does not move for so long is stuck: an Argo CD without its controller, a cluster that it cannot reach.
@@ -91,7 +91,7 @@ fn has_finalizers(app: &Value) -> bool {
 
 /// Why the environment's cluster cannot answer; none if it does.
 async fn silence(cx: &Context) -> Option<String> {
-    match cluster::observe(cx).await {
+    match cx.provider().observe(cx).await {
         Ok(ClusterState::Running) | Err(_) => {}
         Ok(state) => return Some(state.to_string()),
     }

@@ -1,4 +1,4 @@
-//! The end of an environment, written in its cluster's nodes: found there also by who has no journal of it.
+//! The end of an environment, written in its cluster: found there also by who has no journal of it.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
-use crate::steps::{CLUSTER, EXPIRY, cluster};
+use crate::steps::{CLUSTER, EXPIRY};
 
 pub struct Expiry;
 
@@ -29,19 +29,18 @@ impl Step<Context> for Expiry {
     }
 
     fn describe(&self) -> String {
-        "its end, written in the cluster's nodes".into()
+        "its end, written in the cluster".into()
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
-        let kind = cluster::kind_at_hand(cx).await?;
-        Ok(match kind.has_expiry(&cx.spec.name.cluster(), wanted(cx)?).await? {
+        Ok(match cx.provider().has_expiry(cx, wanted(cx)?).await? {
             true => State::Ready,
             false => State::Absent,
         })
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
-        cluster::kind_at_hand(cx).await?.set_expiry(&cx.spec.name.cluster(), wanted(cx)?).await
+        cx.provider().set_expiry(cx, wanted(cx)?).await
     }
 
     async fn undo(&self, _cx: &Context) -> Result<()> {

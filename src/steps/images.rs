@@ -9,14 +9,16 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::ports::docker::{ContainerState, full_reference};
+use crate::ports::docker::full_reference;
 use crate::ports::kube::Type;
-use crate::providers::kind::nodes_of;
+use crate::providers::Provider;
 use crate::steps::{CLUSTER, IMAGES};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-pub struct Images;
+pub struct Images {
+    pub provider: Box<dyn Provider>,
+}
 
 /// For each running node, the images that Docker has and the node has not.
 async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
@@ -36,15 +38,15 @@ async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
         }
     }
     let mut missing = Vec::new();
-    for node in nodes_of(docker, &cx.spec.name.cluster()).await?.ours {
-        if node.state != ContainerState::Running || here.is_empty() {
-            continue;
-        }
-        let there: BTreeSet<String> = docker.images_in_node(&node.container).await?;
+    if here.is_empty() {
+        return Ok(missing);
+    }
+    for node in cx.provider().image_nodes(cx).await? {
+        let there: BTreeSet<String> = docker.images_in_node(&node).await?;
         let lacking: Vec<String> =
             here.iter().filter(|image| !there.contains(&full_reference(image))).cloned().collect();
         if !lacking.is_empty() {
-            missing.push((node.container, lacking));
+            missing.push((node, lacking));
         }
     }
     Ok(missing)
@@ -71,7 +73,14 @@ impl Step<Context> for Images {
     }
 
     fn describe(&self) -> String {
-        "images from Docker, copied into the node".into()
+        match self.provider.loads_images() {
+            true => "images from Docker, copied into the node".into(),
+            false => "nothing: the cluster pulls its images itself".into(),
+        }
+    }
+
+    fn leaves_nothing(&self) -> bool {
+        !self.provider.loads_images()
     }
 
     fn limit(&self) -> Duration {
@@ -82,6 +91,9 @@ impl Step<Context> for Images {
         if cx.kube().await?.is_none() {
             return Ok(Context::needs_cluster());
         }
+        if !self.provider.loads_images() {
+            return Ok(State::Ready);
+        }
         let missing = missing(cx).await?;
         Ok(match missing.first() {
             None => State::Ready,
@@ -90,6 +102,9 @@ impl Step<Context> for Images {
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
+        if !self.provider.loads_images() {
+            return Ok(());
+        }
         let docker = cx.docker().await?;
         for (node, images) in missing(cx).await? {
             cx.detail(IMAGES, &format!("copying {} images into {node}", images.len()));

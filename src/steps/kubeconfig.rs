@@ -39,6 +39,6 @@ impl Step<Context> for MergedKubeconfig {
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
-        kubeconfig::unmerge(&format!("kind-{}", cx.spec.name.cluster()), &kubeconfig::users()?).await
+        kubeconfig::unmerge(&cx.provider().context(&cx.spec.name), &kubeconfig::users()?).await
     }
 }

@@ -33,6 +33,7 @@ mod kind;
 mod kind_binary;
 mod kind_prepared;
 mod preflight;
+mod providers;
 mod sample;
 mod shared;
 mod sync;

@@ -23,7 +23,7 @@ use crate::shared::check::version;
 use crate::spec::Use;
 use crate::steps::applications::{Judged, judge_all, state_of};
 use crate::steps::explain::explain_all;
-use crate::steps::{APPLICATIONS, cluster, publish, uses};
+use crate::steps::{APPLICATIONS, publish, uses};
 
 /// A server that hangs must not make status hang. Longer than Docker gets, whose silence is then named.
 const LIMIT: Duration = Duration::from_secs(11);
@@ -203,7 +203,7 @@ async fn predicted(cx: &Context) -> BTreeMap<String, String> {
 }
 
 async fn cluster_report(cx: &Context) -> ClusterReport {
-    let state = match tokio::time::timeout(LIMIT, cluster::observe(cx)).await {
+    let state = match tokio::time::timeout(LIMIT, cx.provider().observe(cx)).await {
         Ok(Ok(state @ ClusterState::Stopped(_))) => match cx.facts().paused_at {
             Some(since) => format!("paused for {}; go on with it: k8tre dev resume {}", age(since), cx.spec.name),
             None => state.to_string(),
@@ -214,8 +214,8 @@ async fn cluster_report(cx: &Context) -> ClusterReport {
     };
     let kube = cx.kube().await.ok().flatten();
     ClusterReport {
-        provider: "kind",
-        name: cx.spec.name.cluster(),
+        provider: cx.provider().name(),
+        name: cx.provider().cluster(&cx.spec.name),
         state,
         address: kube.map(|kube| kube.server().trim_end_matches('/').to_owned()),
         kubeconfig: cx.kubeconfig(),

@@ -1,11 +1,14 @@
 //! Clusters by kind: nodes are containers of the local Docker.
 
+pub mod address;
 pub mod binary;
 pub mod config;
+mod creation;
 pub mod expiry;
 pub mod network;
 pub mod owner;
 pub mod prepared;
+mod provider;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +26,7 @@ pub use config::{IngressPorts, KindSpec};
 pub use network::NetworkOwnership;
 pub use owner::{Nodes, OwnedNode, Owner, find_all_owned, nodes_of};
 pub use prepared::Prepared;
+pub use provider::KindProvider;
 
 /// From kind 0.33's release notes; any kind from 0.30 on runs it.
 pub const DEFAULT_NODE_IMAGE: &str =

@@ -71,7 +71,7 @@ case $all in
       die) kill -9 $$ ;;
       hang) exec sleep 60 ;;
     esac
-    kubeconfig > "$kubeconfig" ;;
+    (umask 077; kubeconfig > "$kubeconfig") ;;
   "delete cluster"*)
     case $(gate) in
       hold-all) hold ;;
