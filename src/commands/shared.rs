@@ -10,18 +10,18 @@ use crate::argocd::side::ArgoCd;
 use crate::cli::{RbacArgs, Shared, SharedListArgs};
 use crate::commands::App;
 use crate::context::Context;
+use crate::engine::StepId;
 use crate::error::{Error, Result};
 use crate::gitops::environment::yaml;
 use crate::journal::Journal;
 use crate::report::{SCHEMA, age, expires, table};
-use crate::settings::{self, FileSettings};
 use crate::shared::environments::{self, Registered};
 use crate::shared::guest::{Guest, Reach};
 use crate::shared::policy::policy;
 use crate::shared::rights::{Subject, rbac};
 use crate::shared::{check, place};
-use crate::spec::SharedArgoCd;
-use crate::steps::{PROJECT, REGISTRATION, ROOT};
+use crate::spec::{ExistingSpec, SharedArgoCd};
+use crate::steps::{CLUSTER, PROJECT, REGISTRATION, ROOT};
 
 /// Questions to clusters under way at once.
 const AT_ONCE: usize = 4;
@@ -138,26 +138,33 @@ fn print(app: &App, args: &RbacArgs) -> Result<u8> {
 
 /// Refuses what cannot be or must not be on the shared side.
 pub async fn check(app: &App, cx: &Context, at: &SharedArgoCd) -> Result<()> {
-    let warning = check::check(cx, at, &protected(app, cx)?).await?;
+    let warning = check::check(cx, at).await?;
     warning.iter().for_each(|warning| app.ui.warn(warning));
     Ok(())
 }
 
-/// Contexts that no environment may be registered in, by the repository's settings and the user's own.
-fn protected(app: &App, cx: &Context) -> Result<Vec<String>> {
-    let mut protected = FileSettings::read(&cx.spec.repo.join(settings::FILE))?.protected_contexts;
-    protected.extend(FileSettings::read(&app.dirs.config.join("config.toml"))?.protected_contexts);
-    Ok(protected)
-}
-
-/// Other people's Argo CD is written to only after somebody said so, once.
+/// What others use is written to only after somebody said so, once.
 pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
-    let Some(shared) = journal.spec.argocd.shared() else { return Ok(()) };
-    let begun = [REGISTRATION, PROJECT, ROOT].iter().any(|id| journal.steps.contains_key(*id));
-    let what = format!(
-        "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",
-        journal.spec.name, shared.context, shared.namespace, shared.server
-    );
+    let name = &journal.spec.name;
+    let (what, first): (String, &[StepId]) = match (journal.spec.argocd.shared(), journal.spec.provider.existing()) {
+        (Some(shared), _) => (
+            format!(
+                "{name} will be registered in the Argo CD of context {}, namespace {}, as {}.",
+                shared.context, shared.namespace, shared.server
+            ),
+            &[REGISTRATION, PROJECT, ROOT],
+        ),
+        (None, Some(existing)) => {
+            let argocd = match existing.has_argocd {
+                true => "deployed by the Argo CD that is there",
+                false => "with an Argo CD of its own",
+            };
+            let ExistingSpec { context, flavour, .. } = existing;
+            (format!("{name} will be put into the {flavour} cluster of context {context}, {argocd}."), &[CLUSTER])
+        }
+        (None, None) => return Ok(()),
+    };
+    let begun = first.iter().any(|id| journal.steps.contains_key(*id));
     if begun || yes {
         if !begun {
             app.ui.say(&what);

@@ -1,5 +1,6 @@
 //! What makes the cluster of an environment: one interface, and a folder for each that implements it.
 
+pub mod existing;
 pub mod kind;
 
 use std::fmt;
@@ -120,6 +121,7 @@ pub struct Checked {
 pub fn of(spec: &Spec) -> Box<dyn Provider> {
     match &spec.provider {
         ProviderSpec::Kind => Box::new(kind::KindProvider),
+        ProviderSpec::Existing(existing) => Box::new(existing::Existing { spec: existing.clone() }),
     }
 }
 
