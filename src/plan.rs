@@ -110,7 +110,11 @@ fn standing(spec: &Spec, steps: Steps<Context>) -> Steps<Context> {
     let ids: Vec<StepId> = steps.iter().map(|step| step.id()).collect();
     let in_argocd = [ARGOCD, ARGOCD_UI, GIT_SERVER, PUBLISH];
     let standing = steps.into_iter().map(|step| -> Box<dyn Step<Context>> {
-        let needs = step.needs().iter().copied().filter(|need| ids.contains(need)).collect();
+        let mut needs: Vec<StepId> = step.needs().iter().copied().filter(|need| ids.contains(need)).collect();
+        if step.id() == PROJECT && spec.installs_argocd() {
+            // Its type comes with Argo CD.
+            needs.push(ARGOCD_CONFIG);
+        }
         let inside = match step.inside() {
             Some(CLUSTER) if spec.installs_argocd() && in_argocd.contains(&step.id()) => Some(ARGOCD_CONFIG),
             Some(CLUSTER) if step.id() == PUBLISH => Some(GIT_SERVER),

@@ -107,7 +107,7 @@ pub async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, 
     }
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
-    if !cx.provider().owns_cluster() && !cx.kubeconfig().exists() && writer.owns(steps::CLUSTER) {
+    if !cx.provider().owns_cluster() && !cx.kubeconfig().exists() && !journal.steps.is_empty() {
         // Without it, the steps would find nothing of theirs, and leave it.
         cx.provider().write_kubeconfig(&cx).await?;
     }

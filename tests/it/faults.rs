@@ -236,7 +236,7 @@ fn expect(ended: &Ended, codes: &[i32], what: &str) -> Result<(), String> {
 }
 
 /// Children of a k8tre that was killed end by themselves once nobody holds them back.
-async fn settled(desk: &Desk) {
+pub async fn settled(desk: &Desk) {
     for _ in 0..100 {
         if desk.processes().is_empty() {
             return;

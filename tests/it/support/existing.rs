@@ -22,7 +22,9 @@ pub async fn desk() -> Desk {
 
 /// Adds the cluster and its context.
 pub fn add(desk: &Desk) {
-    desk.docker.add_node(LAB, "control-plane", None, "running", false);
+    let labels = json!({"io.x-k8s.kind.cluster": LAB, "io.x-k8s.kind.role": "control-plane"});
+    let name = format!("{LAB}-control-plane");
+    desk.docker.add(json!({"name": name, "birth": "lab-1", "labels": labels, "state": "running", "files": []}));
     let server = std::fs::read_to_string(desk.kind.folder().join("server")).unwrap();
     let add = |text: String, list: &str, entry: &str| {
         text.replace(&format!("{list}:\n"), &format!("{list}:\n- {{name: {LAB}, {entry}}}\n"))
