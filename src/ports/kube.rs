@@ -184,6 +184,8 @@ impl Kube {
         let found = self.api(of, namespace).get_opt(name).await;
         match found {
             Ok(object) => Ok(object.map(serde_json::to_value).transpose()?),
+            // Of a type that the server does not know there is nothing.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(e) => Err(self.explain(e)).with_context(|| format!("cannot read {} {name}", of.kind())),
         }
     }

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod edit;
+mod existing;
 mod hold;
 mod interrupt;
 mod lifecycle;

@@ -70,23 +70,26 @@ pub async fn remove(cx: &Context, kube: &Kube) -> Result<()> {
             kube.delete(&of, &object.namespace, &object.name).await?;
         }
     }
-    let deadline = Instant::now() + LIMIT;
-    for namespace in made(cx, &deployed) {
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        while kube.get(&Type::of(&object)?, "", &namespace).await?.is_some() {
-            if in_use(kube, &namespace).await?.is_none() {
-                kube.delete(&Type::of(&object)?, "", &namespace).await?;
-                objects::await_deletion(kube, &object, "", |text| cx.detail(ROOT, text)).await?;
-            } else if Instant::now() >= deadline {
+    let (of, deadline) = (Type::new("v1", "Namespace"), Instant::now() + LIMIT);
+    loop {
+        let mut waiting = Vec::new();
+        for namespace in made(cx, &deployed) {
+            let Some(there) = kube.get(&of, "", &namespace).await? else { continue };
+            let is_deleted = there["metadata"]["deletionTimestamp"].is_string();
+            if !is_deleted && in_use(kube, &namespace).await?.is_none() {
+                kube.delete(&of, "", &namespace).await?;
+            } else if !is_deleted && Instant::now() >= deadline {
                 // Somebody else's by now; the audit says so.
-                break;
-            } else {
-                cx.detail(ROOT, &format!("waiting until nothing runs in the namespace {namespace}"));
-                tokio::time::sleep(POLL).await;
+                continue;
             }
+            waiting.push(namespace);
         }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        cx.detail(ROOT, &format!("waiting until the namespaces are gone: {}", waiting.join(", ")));
+        tokio::time::sleep(POLL).await;
     }
-    Ok(())
 }
 
 /// Looks whether anything is left, by the marks of the environment and by what its Applications had deployed.

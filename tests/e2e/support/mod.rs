@@ -176,8 +176,12 @@ impl World {
         Running::start(command).wait(LIMIT)
     }
 
+    pub fn program(&self, program: &str, args: &[&str]) -> Ran {
+        self.start_program(program, args).wait(LIMIT)
+    }
+
     pub fn docker(&self, args: &[&str]) -> Ran {
-        self.start_program("docker", args).wait(LIMIT)
+        self.program("docker", args)
     }
 
     pub fn git(&self, repo: &Path, args: &[&str]) -> Ran {

@@ -281,6 +281,9 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
     if let Some(resources) = discovered(cluster, path) {
         return (200, resources);
     }
+    if !is_served(cluster, path) {
+        return (404, json!("404 page not found"));
+    }
     if request.method == "POST" {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let accounts = cluster.store.of_plural("serviceaccounts").map(|one| &one["metadata"]);
@@ -358,6 +361,15 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
 
 fn is_finalized(object: &Value) -> bool {
     object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty())
+}
+
+/// Argo CD's types are there only once they are defined.
+fn is_served(cluster: &Cluster, path: &str) -> bool {
+    let Some(rest) = path.strip_prefix("apis/argoproj.io/") else { return true };
+    let mut crds = cluster.store.of_plural("customresourcedefinitions");
+    crds.any(|crd| {
+        crd["spec"]["names"]["plural"].as_str().is_some_and(|plural| rest.split('/').any(|part| part == plural))
+    })
 }
 
 /// What a group has: some that every cluster has, and those that were defined in it.
