@@ -11,7 +11,7 @@ use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::gitops::ci_secrets::{CiSecret, CiSecrets, Origin};
 use crate::ports::environment;
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::{Kube, Type, name_of};
 use crate::spec::SecretsMode;
 use crate::steps::{BRANCH, CLUSTER, SECRETS, objects};
 
@@ -153,18 +153,23 @@ impl Step<Context> for Secrets {
         let Some(kube) = cx.kube().await? else { return Ok(()) };
         for secret in made(&kube, &cx.id).await? {
             let text = |key: &str| secret["metadata"][key].as_str().unwrap_or_default();
-            // A namespace that was made for them takes them along.
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": text("namespace")}});
-            objects::delete_owned(&kube, &namespace, "", &cx.id).await?;
             kube.delete(&of(), text("namespace"), text("name")).await?;
-            objects::await_deletion(&kube, &namespace, "", |said| cx.detail(SECRETS, said)).await?;
+        }
+        // And the namespace, if it was made for them.
+        let of = Type::new("v1", "Namespace");
+        for namespace in kube.list(&of, "", &format!("{}={}", LABEL.0, LABEL.1)).await? {
+            if objects::owner(&namespace) == Some(&cx.id) {
+                kube.delete(&of, "", name_of(&namespace)?).await?;
+                objects::await_deletion(&kube, &namespace, "", |said| cx.detail(SECRETS, said)).await?;
+            }
         }
         Ok(())
     }
 }
 
 fn namespace(list: &CiSecrets, id: &str) -> Value {
-    objects::owned(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": list.namespace}}), id)
+    let metadata = json!({"name": list.namespace, "labels": {LABEL.0: LABEL.1}});
+    objects::owned(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}), id)
 }
 
 /// The secrets that this environment made.
