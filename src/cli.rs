@@ -2,6 +2,7 @@
 
 mod apart;
 mod expiry;
+mod provider;
 mod shared;
 mod up;
 mod values;
@@ -16,6 +17,7 @@ use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
 pub use expiry::{ExtendArgs, GcArgs};
+pub use provider::{ProviderArgs, ProviderKind, Storage, VclusterArgs};
 pub use shared::{RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 use up::UP_EXAMPLES;
 pub use up::{RunArgs, UpArgs};

@@ -2,6 +2,8 @@
 //!
 //! The spec is kept in the journal, so that a later `up`, `status` or `down` needs no flags.
 
+mod vcluster;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,7 @@ use crate::gitops::preset::Preset;
 use crate::gitops::windows::Holds;
 use crate::gitops::world::IN_CLUSTER;
 use crate::names::EnvName;
+pub use vcluster::{Expose, PodSecurity, VCLUSTER_KUBERNETES, VCLUSTER_VERSION, VclusterSpec};
 
 /// Argo CD's version that k8tre is tested with, and whose manifest checksum it knows.
 pub const ARGOCD_VERSION: &str = "v3.6.1";
@@ -145,6 +148,17 @@ pub enum ProviderSpec {
     /// kind, on this machine's Docker, as `Spec::kind` says.
     #[default]
     Kind,
+    /// A vCluster on another cluster.
+    Vcluster(VclusterSpec),
+}
+
+impl ProviderSpec {
+    pub fn vcluster(&self) -> Option<&VclusterSpec> {
+        match self {
+            ProviderSpec::Vcluster(spec) => Some(spec),
+            ProviderSpec::Kind => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

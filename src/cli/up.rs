@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values::{duration, key_value, life};
-use super::{NameArgs, SharedArgs};
+use super::{NameArgs, ProviderArgs, SharedArgs};
 use crate::settings::SourceKind;
 use crate::spec::SecretsMode;
 
@@ -68,6 +68,9 @@ pub struct UpArgs {
     /// Carry your branch over to where the base is now, if the base went on.
     #[arg(long, help_heading = "Branch")]
     pub rebase: bool,
+
+    #[command(flatten)]
+    pub provider: ProviderArgs,
 
     /// Image of the cluster's nodes [default: one that k8tre is tested with].
     #[arg(long, value_name = "IMAGE", env = "K8TRE_NODE_IMAGE", help_heading = "Cluster")]

@@ -13,15 +13,16 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::gitops::environment::yaml;
 use crate::journal::Journal;
+use crate::providers;
 use crate::report::{SCHEMA, age, expires, table};
 use crate::settings::{self, FileSettings};
 use crate::shared::environments::{self, Registered};
 use crate::shared::guest::{Guest, Reach};
 use crate::shared::policy::policy;
 use crate::shared::rights::{Subject, rbac};
-use crate::shared::{check, place};
+use crate::shared::{check, fence, place};
 use crate::spec::SharedArgoCd;
-use crate::steps::{PROJECT, REGISTRATION, ROOT};
+use crate::steps::{CLUSTER, PROJECT, REGISTRATION, ROOT};
 
 /// Questions to clusters under way at once.
 const AT_ONCE: usize = 4;
@@ -150,18 +151,38 @@ fn protected(app: &App, cx: &Context) -> Result<Vec<String>> {
     Ok(protected)
 }
 
-/// Other people's Argo CD is written to only after somebody said so, once.
+/// Refuses a cluster of other people's that is protected.
+pub fn check_ground(app: &App, cx: &Context) -> Result<()> {
+    let Some(ground) = cx.provider().ground() else { return Ok(()) };
+    match fence::is_protected(&ground.context, &protected(app, cx)?) {
+        false => Ok(()),
+        true => Err(Error::preflight(format!(
+            "the context {} is protected: `protected-contexts` in your settings names it",
+            ground.context
+        ))
+        .hint("use a cluster that is meant for developers' environments")),
+    }
+}
+
+/// Other people's Argo CD, or cluster, is written to only after somebody said so, once.
 pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
-    let Some(shared) = journal.spec.argocd.shared() else { return Ok(()) };
-    let begun = [REGISTRATION, PROJECT, ROOT].iter().any(|id| journal.steps.contains_key(*id));
-    let what = format!(
-        "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",
-        journal.spec.name, shared.context, shared.namespace, shared.server
-    );
-    if begun || yes {
-        if !begun {
-            app.ui.say(&what);
-        }
+    let mut all = Vec::new();
+    let begun = |steps: &[&str]| steps.iter().any(|id| journal.steps.contains_key(*id));
+    if let Some(ground) = providers::of(&journal.spec).ground().filter(|_| !begun(&[CLUSTER])) {
+        all.push(format!("In the cluster of context {}, {}.", ground.context, ground.what));
+    }
+    if let Some(shared) = journal.spec.argocd.shared().filter(|_| !begun(&[REGISTRATION, PROJECT, ROOT])) {
+        all.push(format!(
+            "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",
+            journal.spec.name, shared.context, shared.namespace, shared.server
+        ));
+    }
+    if all.is_empty() {
+        return Ok(());
+    }
+    let what = all.join(" ");
+    if yes {
+        app.ui.say(&what);
         return Ok(());
     }
     match app.ui.confirm(&format!("{what} Go on?"), "--yes")? {

@@ -22,7 +22,7 @@ use crate::settings::{self, FileSettings, Found};
 use crate::shared::{credentials, place};
 use crate::spec::Spec;
 use crate::steps::{branch, secrets};
-use crate::{gitops, overlay, sample};
+use crate::{gitops, overlay, providers, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.run.dry_run {
@@ -143,6 +143,7 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
         FileSettings::read(&app.dirs.config.join("config.toml"))?,
     ];
     let mut spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
+    providers::settle(&mut spec).await?;
     place::settle(&mut spec, args.shared.argocd.as_deref(), saved.as_ref()).await?;
     source::settle(&mut spec, saved.as_ref(), checkout.as_ref()).await?;
     Ok((name, spec))
@@ -214,6 +215,7 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         sample::check_empty(&cx.spec.repo)?;
         overlay::check_sample(&cx.spec, &cx.cluster_name())?;
     }
+    shared::check_ground(app, cx)?;
     let checked = cx.provider().check(cx).await?;
     for finding in checked.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
         let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };

@@ -1,6 +1,7 @@
 //! What makes the cluster of an environment: one interface, and a folder for each that implements it.
 
 pub mod kind;
+pub mod vcluster;
 
 use std::fmt;
 
@@ -36,6 +37,11 @@ pub trait Provider: Send + Sync {
     /// Whether the cluster goes with the environment, and all that is in it along. If not, `down` takes out what `up` put in.
     fn owns_cluster(&self) -> bool {
         true
+    }
+
+    /// Other people's cluster, if it is made in one; asked about before the first write.
+    fn ground(&self) -> Option<Ground> {
+        None
     }
 
     /// All that can be known to be wrong before anything is made. Refuses a cluster that is not this environment's.
@@ -82,6 +88,11 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// What it takes of the cluster that carries it, for people.
+    async fn usage(&self, _cx: &Context) -> Option<String> {
+        None
+    }
+
     /// Containers of this machine's Docker that are the running nodes, for the images.
     async fn image_nodes(&self, _cx: &Context) -> Result<Vec<String>> {
         Ok(Vec::new())
@@ -109,6 +120,14 @@ pub trait Provider: Send + Sync {
     async fn audit(&self, cx: &Context, belongings: &[String], audit: &mut Audit) -> Result<()>;
 }
 
+/// A cluster that others use too.
+pub struct Ground {
+    /// Context of the user's kubeconfig.
+    pub context: String,
+    /// What will be made there, to be read after "In the cluster of context X".
+    pub what: String,
+}
+
 /// What a look before the making has found.
 pub struct Checked {
     pub findings: Vec<Finding>,
@@ -120,6 +139,15 @@ pub struct Checked {
 pub fn of(spec: &Spec) -> Box<dyn Provider> {
     match &spec.provider {
         ProviderSpec::Kind => Box::new(kind::KindProvider),
+        ProviderSpec::Vcluster(spec) => Box::new(vcluster::VclusterProvider { spec: spec.clone() }),
+    }
+}
+
+/// Completes what only the machine or another cluster can tell, before anything is recorded.
+pub async fn settle(spec: &mut Spec) -> Result<()> {
+    match &mut spec.provider {
+        ProviderSpec::Kind => Ok(()),
+        ProviderSpec::Vcluster(spec) => vcluster::settle::settle(spec).await,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The files are read here; `settle` puts all answers together.
 
+mod provider;
 mod settle;
 
 use std::collections::BTreeMap;
@@ -11,10 +12,12 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::cli::ProviderKind;
 use crate::error::{Error, Result, ResultExt};
 use crate::prerequisites;
 use crate::spec::{Prerequisite, PresetSpec, SecretsMode};
 
+pub use provider::VclusterFile;
 pub use settle::{Found, settle};
 
 /// Name of the settings file at the root of a TRE repository.
@@ -47,6 +50,10 @@ pub struct FileSettings {
     pub remote: Option<String>,
     /// Address of the remote as Argo CD reads it. Without it: the remote's own, as https.
     pub repo_url: Option<String>,
+    /// What makes the cluster. Without it: kind.
+    pub provider: Option<ProviderKind>,
+    /// A vCluster's host, version and values.
+    pub vcluster: VclusterFile,
     /// Image of the cluster's nodes.
     pub node_image: Option<String>,
     /// kind configuration: `single`, `workers`, `ingress`, or a file.
@@ -132,7 +139,11 @@ impl FileSettings {
     /// Paths in a file are meant from where the file is.
     fn anchor(&mut self, folder: &Path) {
         let files = self.prerequisites.iter_mut().filter_map(|prerequisite| prerequisite.values.as_mut());
-        files.chain(&mut self.argocd.manifest).for_each(|file| *file = folder.join(&*file));
+        let files = files.chain(&mut self.argocd.manifest);
+        files
+            .chain(&mut self.vcluster.chart)
+            .chain(&mut self.vcluster.values)
+            .for_each(|file| *file = folder.join(&*file));
         let places = self
             .prerequisites
             .iter_mut()

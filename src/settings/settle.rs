@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::provider::provider;
 use super::{FileSettings, SourceKind};
 use crate::cli::{self, UpArgs};
 use crate::error::{Error, Result};
@@ -99,7 +100,7 @@ pub fn settle(
         skip,
         only,
         with: apps(&args.with, saved.map(|s| &s.with), |f| &f.with),
-        provider: saved.map(|s| s.provider.clone()).unwrap_or_default(),
+        provider: provider(name, args, saved, files)?,
         kind: KindSpec {
             node_image: text(&args.node_image, saved.and_then(|s| s.kind.node_image.as_ref()), |f| {
                 f.node_image.clone()
