@@ -33,7 +33,7 @@ pub async fn all(cx: &Context, host: &Host<'_>) -> Result<()> {
         host.kube.delete(&of, "", &name).await?;
     }
     let deadline = Instant::now() + VOLUME_LIMIT;
-    while Instant::now() < deadline && !remaining(host, &volumes).await.is_empty() {
+    while Instant::now() < deadline && remaining(host, &volumes).await.iter().any(|volume| volume.going) {
         cx.detail(CLUSTER, "waiting for the host to give its volumes back");
         tokio::time::sleep(POLL).await;
     }
@@ -79,15 +79,38 @@ pub async fn volumes(host: &Host<'_>) -> Vec<String> {
     ours.filter_map(|one| name_of(one).ok().map(str::to_owned)).collect()
 }
 
-/// Those that are still there and will go by themselves, or cannot.
-pub async fn remaining(host: &Host<'_>, volumes: &[String]) -> Vec<String> {
+/// A volume that is still there after its claim.
+pub struct Remaining {
+    pub name: String,
+    /// Whether its class keeps it on purpose.
+    pub kept: bool,
+    /// Whether it is on its way.
+    pub going: bool,
+    pub why: String,
+}
+
+pub async fn remaining(host: &Host<'_>, volumes: &[String]) -> Vec<Remaining> {
     let mut left = Vec::new();
     for name in volumes {
-        if host.kube.get(&Type::new("v1", "PersistentVolume"), "", name).await.is_ok_and(|found| found.is_some()) {
-            left.push(name.clone());
+        if let Ok(Some(volume)) = host.kube.get(&Type::new("v1", "PersistentVolume"), "", name).await {
+            left.push(still_there(name, &volume));
         }
     }
     left
+}
+
+fn still_there(name: &str, volume: &Value) -> Remaining {
+    let kept = volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain";
+    let failed = volume["status"]["phase"] == "Failed";
+    let why = match (kept, failed) {
+        (true, _) => "its reclaim policy is Retain".to_owned(),
+        (false, true) => {
+            let said = volume["status"]["message"].as_str().unwrap_or("nobody says why");
+            format!("the host could not delete it: {}", crate::text::one_line(said, 200))
+        }
+        (false, false) => "the host has not deleted it yet".to_owned(),
+    };
+    Remaining { name: name.to_owned(), kept, going: !kept && !failed, why }
 }
 
 /// What the chart makes outside of the namespace if the user's values ask for it; Helm marks it.
@@ -106,4 +129,32 @@ pub async fn cluster_scoped(host: &Host<'_>) -> Vec<(Type, String)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_volume_that_stays_says_why_and_one_that_is_on_its_way_is_waited_for() {
+        let volume = |policy: &str, phase: &str| json!({"spec": {"persistentVolumeReclaimPolicy": policy}, "status": {"phase": phase, "message": "no plugin"}});
+        let retained = still_there("a", &volume("Retain", "Released"));
+        assert!(retained.kept && !retained.going && retained.why.contains("Retain"));
+        let failed = still_there("a", &volume("Delete", "Failed"));
+        assert!(!failed.kept && !failed.going && failed.why.contains("no plugin"));
+        let going = still_there("a", &volume("Delete", "Released"));
+        assert!(!going.kept && going.going);
+    }
+
+    #[test]
+    fn what_holds_a_namespace_is_said_in_the_hosts_words() {
+        let held = json!({"status": {"conditions": [
+            {"type": "NamespaceDeletionContentFailure", "status": "False", "message": "fine"},
+            {"type": "NamespaceFinalizersRemaining", "status": "True", "message": "a finalizer of x in 1 resource"},
+        ]}});
+        assert_eq!(holding(&held), ": a finalizer of x in 1 resource");
+        assert_eq!(holding(&json!({})), "");
+    }
 }

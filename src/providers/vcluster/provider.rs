@@ -207,9 +207,12 @@ impl Provider for VclusterProvider {
             audit.left.push(entry(&of.kind().to_lowercase(), &name));
         }
         for volume in delete::remaining(&host, volumes).await {
-            let left = entry("persistentvolume", &volume);
-            // Its class says so, and it may hold what somebody wants.
-            audit.kept.push(Leftover { what: format!("{}: its storage class keeps volumes", left.what), ..left });
+            let left = entry("persistentvolume", &volume.name);
+            let left = Leftover { what: format!("{}: {}", left.what, volume.why), ..left };
+            match volume.kept {
+                true => audit.kept.push(left),
+                false => audit.left.push(left),
+            }
         }
         Ok(())
     }
