@@ -2,10 +2,10 @@
 
 mod apart;
 mod expiry;
-mod provider;
 mod shared;
 mod up;
 mod values;
+mod vcluster;
 mod views;
 
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
 pub use expiry::{ExtendArgs, GcArgs};
-pub use provider::{ProviderArgs, ProviderKind, Storage, VclusterArgs};
 pub use shared::{RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 use up::UP_EXAMPLES;
 pub use up::{RunArgs, UpArgs};
 use values::{duration, environment_name};
 pub use values::{life, size};
+pub use vcluster::{Storage, VclusterArgs};
 pub use views::{
     DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
 };

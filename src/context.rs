@@ -242,7 +242,7 @@ impl Context {
     }
 
     /// What the repository needs of Argo CD. The sample needs nothing, also while it is not written yet.
-    async fn argocd_settings(&self) -> Result<Settings> {
+    pub async fn argocd_settings(&self) -> Result<Settings> {
         let mut settings = Settings::default();
         if self.spec.sample {
             return Ok(settings);

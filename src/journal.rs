@@ -19,6 +19,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 use crate::ports::dirs::{Dirs, create_private_dir, write_private};
 use crate::prerequisites::Outline;
+use crate::providers::existing::deployed::Deployed;
 use crate::providers::kind::NetworkOwnership;
 use crate::spec::Spec;
 
@@ -59,6 +60,12 @@ pub struct Facts {
     pub history: Vec<Published>,
     /// Addresses that the environment's load balancer hands out.
     pub address_range: Option<String>,
+    /// Namespaces of a cluster that was there already, before anything was put into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<String>>,
+    /// What the Applications had deployed to such a cluster, when their removal began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployed: Option<Deployed>,
     /// The Docker network of the cluster, and whether a k8tre made it.
     pub network: Option<NetworkOwnership>,
     /// What the cluster was given before Argo CD.

@@ -143,9 +143,14 @@ pub fn completion(
 
 /// The same check for a sample that is not written yet.
 pub fn check_sample(spec: &Spec, cluster_name: &str) -> Result<()> {
+    check(&of_sample(spec, cluster_name)?, spec)
+}
+
+/// What Argo CD will make of a sample that is not written yet.
+pub fn of_sample(spec: &Spec, cluster_name: &str) -> Result<Prediction> {
     let files = sample::files().into_iter();
     let tree = MemoryTree::new(files.map(|(path, content)| (path.to_string_lossy().into_owned(), content)));
-    check(&build(spec, cluster_name, None, &tree)?.prediction, spec)
+    Ok(build(spec, cluster_name, None, &tree)?.prediction)
 }
 
 /// The list of secrets; `None` where the branch has none.
@@ -215,7 +220,7 @@ fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> Ove
         preset: preset.cloned(),
         holds: spec.holds.clone(),
         namespace: spec.argocd.place(Path::new("")).namespace.to_owned(),
-        fenced: spec.argocd.shared().is_some(),
+        fenced: spec.is_fenced(),
         name: spec.name.clone(),
     }
 }

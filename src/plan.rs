@@ -26,15 +26,19 @@ use crate::steps::repository_access::RepositoryAccess;
 use crate::steps::root::Root;
 use crate::steps::sample::Sample;
 use crate::steps::secrets::Secrets;
+use crate::steps::{
+    ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, GIT_SERVER, PROJECT, PUBLISH, REGISTRATION, REPOSITORY_ACCESS, SECRETS,
+};
 
 pub fn steps(spec: &Spec) -> Steps<Context> {
+    let provider = providers::of(spec);
     let mut steps: Steps<Context> = Vec::new();
     if spec.sample {
         steps.push(Box::new(Sample));
     }
     steps.push(Box::new(Branch { after_sample: spec.sample }));
     steps.push(Box::new(Cluster { provider: providers::of(spec) }));
-    if spec.expires.is_some() {
+    if spec.expires.is_some() && provider.owns_cluster() {
         steps.push(Box::new(Expiry));
     }
     steps.push(Box::new(Images { provider: providers::of(spec) }));
@@ -42,7 +46,7 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
         steps.push(Box::new(Prerequisites));
     }
     let shared = spec.argocd.shared();
-    if shared.is_none() {
+    if spec.installs_argocd() {
         steps.push(Box::new(ArgoCdConfig { after_prerequisites: !spec.prerequisites.is_empty() }));
         steps.push(Box::new(ArgoCdWorkloads::controllers()));
     }
@@ -56,31 +60,70 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     if spec.secrets.is_some() {
         steps.push(Box::new(Secrets));
     }
+    // Taken away in the reverse order: the Secret last, without which Argo CD could delete nothing.
     match shared {
         None => steps.push(Box::new(Registration)),
-        // Taken away in the reverse order: the Secret last, without which Argo CD could delete nothing.
         Some(shared) => {
             steps.push(Box::new(Identity));
             steps.push(Box::new(SharedRegistration { shared: shared.clone() }));
-            steps.push(Box::new(Project));
-            if shared.repo_credentials {
-                steps.push(Box::new(RepositoryAccess));
-            }
         }
     }
-    steps.push(Box::new(Root {
-        after_secrets: spec.secrets.is_some(),
-        shared: shared.is_some(),
-        after_access: shared.is_some_and(|shared| shared.repo_credentials),
-    }));
+    if spec.is_fenced() {
+        steps.push(Box::new(Project));
+    }
+    if shared.is_some_and(|shared| shared.repo_credentials) {
+        steps.push(Box::new(RepositoryAccess));
+    }
+    steps.push(Box::new(Root { needs: before_root(spec), fenced: spec.is_fenced() }));
     steps.push(Box::new(Applications));
-    if shared.is_none() {
+    if spec.installs_argocd() {
         steps.push(Box::new(ArgoCdWorkloads::server()));
     }
     if spec.merge_kubeconfig {
         steps.push(Box::new(MergedKubeconfig));
     }
-    steps
+    match provider.owns_cluster() {
+        true => steps,
+        false => standing(spec, steps),
+    }
+}
+
+fn before_root(spec: &Spec) -> Vec<StepId> {
+    let mut needs = vec![PUBLISH, REGISTRATION];
+    if spec.installs_argocd() {
+        // An Application made before the repo-server answers stays in error until somebody refreshes it.
+        needs.push(ARGOCD);
+    }
+    if spec.is_fenced() {
+        // The access comes after the projects.
+        let access = spec.argocd.shared().is_some_and(|shared| shared.repo_credentials);
+        needs.push(if access { REPOSITORY_ACCESS } else { PROJECT });
+    }
+    if spec.secrets.is_some() {
+        needs.push(SECRETS);
+    }
+    needs
+}
+
+/// The steps in a cluster that stays: nothing goes with it, and Argo CD's own step may not be among them.
+fn standing(spec: &Spec, steps: Steps<Context>) -> Steps<Context> {
+    let ids: Vec<StepId> = steps.iter().map(|step| step.id()).collect();
+    let in_argocd = [ARGOCD, ARGOCD_UI, GIT_SERVER, PUBLISH];
+    let standing = steps.into_iter().map(|step| -> Box<dyn Step<Context>> {
+        let mut needs: Vec<StepId> = step.needs().iter().copied().filter(|need| ids.contains(need)).collect();
+        if step.id() == PROJECT && spec.installs_argocd() {
+            // Its type comes with Argo CD.
+            needs.push(ARGOCD_CONFIG);
+        }
+        let inside = match step.inside() {
+            Some(CLUSTER) if spec.installs_argocd() && in_argocd.contains(&step.id()) => Some(ARGOCD_CONFIG),
+            Some(CLUSTER) if step.id() == PUBLISH => Some(GIT_SERVER),
+            Some(CLUSTER) => None,
+            other => other,
+        };
+        Box::new(Placed { step, needs, inside })
+    });
+    standing.collect()
 }
 
 /// Some of an environment's steps, for a command that changes only what they bring; the others are as they are.
@@ -90,19 +133,21 @@ pub fn only(spec: &Spec, ids: &'static [StepId]) -> Steps<Context> {
     for step in steps(spec).into_iter().filter(|step| ids.contains(&step.id())) {
         let needs = before.clone();
         before.push(step.id());
-        chosen.push(Box::new(Chosen { step, needs }));
+        let inside = step.inside();
+        chosen.push(Box::new(Placed { step, needs, inside }));
     }
     chosen
 }
 
-/// A step that comes after those chosen before it; what else it needs is there.
-struct Chosen {
+/// A step with another place among the others: what it waits for, and with what it goes.
+struct Placed {
     step: Box<dyn Step<Context>>,
     needs: Vec<StepId>,
+    inside: Option<StepId>,
 }
 
 #[async_trait]
-impl Step<Context> for Chosen {
+impl Step<Context> for Placed {
     fn id(&self) -> StepId {
         self.step.id()
     }
@@ -112,7 +157,7 @@ impl Step<Context> for Chosen {
     }
 
     fn inside(&self) -> Option<StepId> {
-        self.step.inside()
+        self.inside
     }
 
     fn describe(&self) -> String {

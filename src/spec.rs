@@ -148,17 +148,32 @@ pub enum ProviderSpec {
     /// kind, on this machine's Docker, as `Spec::kind` says.
     #[default]
     Kind,
+    /// A cluster that is there already, and stays.
+    Existing(ExistingSpec),
     /// A vCluster on another cluster.
     Vcluster(VclusterSpec),
 }
 
 impl ProviderSpec {
-    pub fn vcluster(&self) -> Option<&VclusterSpec> {
+    pub fn existing(&self) -> Option<&ExistingSpec> {
         match self {
-            ProviderSpec::Vcluster(spec) => Some(spec),
-            ProviderSpec::Kind => None,
+            ProviderSpec::Existing(existing) => Some(existing),
+            ProviderSpec::Kind | ProviderSpec::Vcluster(_) => None,
         }
     }
+}
+
+/// A cluster that somebody else made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExistingSpec {
+    /// Context of the user's kubeconfig.
+    pub context: String,
+    /// The file that has this context: a later command may run with another KUBECONFIG.
+    pub kubeconfig: PathBuf,
+    /// What kind of cluster it turned out to be, as `k3s` or `EKS`.
+    pub flavour: String,
+    /// Whether an Argo CD was there before, which is used as it is.
+    pub has_argocd: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -290,6 +305,17 @@ impl PresetSpec {
 }
 
 impl Spec {
+    /// Whether others may use the environment's Argo CD: then k8tre applies the AppProjects itself, and `down` takes
+    /// everything back piece by piece.
+    pub fn is_fenced(&self) -> bool {
+        self.argocd.shared().is_some() || self.provider.existing().is_some()
+    }
+
+    /// Whether Argo CD is the environment's own, installed by k8tre.
+    pub fn installs_argocd(&self) -> bool {
+        self.argocd.shared().is_none() && !self.provider.existing().is_some_and(|existing| existing.has_argocd)
+    }
+
     /// Apps that are left out: what the user says, and what the preset says where the user is silent.
     pub fn skips(&self, preset: Option<&Preset>) -> BTreeSet<String> {
         if !self.only.is_empty() {

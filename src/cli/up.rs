@@ -6,14 +6,15 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values::{duration, key_value, life};
-use super::{NameArgs, ProviderArgs, SharedArgs};
-use crate::settings::SourceKind;
+use super::{NameArgs, SharedArgs, VclusterArgs};
+use crate::settings::{ProviderKind, SourceKind};
 use crate::spec::SecretsMode;
 
 pub(super) const UP_EXAMPLES: &str = "Examples:
   k8tre dev up --sample                       a small TRE that comes up offline
   k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
   k8tre dev up --argocd team                  deployed by the Argo CD of that kubeconfig context
+  k8tre dev up --provider existing --context lab    in a cluster that is there already
   k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
   k8tre dev up                                again: repairs what is damaged, else changes nothing";
 
@@ -69,10 +70,18 @@ pub struct UpArgs {
     #[arg(long, help_heading = "Branch")]
     pub rebase: bool,
 
+    /// What makes the cluster [default: kind].
+    #[arg(long, value_enum, value_name = "PROVIDER", env = "K8TRE_PROVIDER", help_heading = "Cluster")]
+    pub provider: Option<ProviderKind>,
+    /// The cluster for `--provider existing`: a context of your kubeconfig. Nothing of it is made or deleted.
+    #[arg(long, value_name = "CONTEXT", env = "K8TRE_CONTEXT", help_heading = "Cluster")]
+    pub context: Option<String>,
+    /// The kubeconfig that has this context [default: the first of KUBECONFIG that has it].
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
+    pub kubeconfig: Option<PathBuf>,
     #[command(flatten)]
-    pub provider: ProviderArgs,
-
-    /// Image of the cluster's nodes [default: one that k8tre is tested with].
+    pub vcluster: VclusterArgs,
+    /// Image of the nodes of a kind cluster [default: one that k8tre is tested with].
     #[arg(long, value_name = "IMAGE", env = "K8TRE_NODE_IMAGE", help_heading = "Cluster")]
     pub node_image: Option<String>,
     /// kind configuration: single, workers, ingress, or a file [default: single].

@@ -107,6 +107,10 @@ pub async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, 
     }
     let steps = crate::plan::steps(&cx.spec);
     app.ui.expect(steps.iter().map(|step| (step.id(), step.describe())));
+    if !cx.provider().owns_cluster() && !cx.kubeconfig().exists() && !journal.steps.is_empty() {
+        // Without it, the steps would find nothing of theirs, and leave it.
+        cx.provider().write_kubeconfig(&cx).await?;
+    }
     let before = audit::before(&cx).await;
     let engine = Engine { steps: &steps, ledger: &*writer, events: &*app.ui, cancel: app.cancel.clone() };
     let walked = walk(&engine, &cx).await;

@@ -21,6 +21,11 @@ pub async fn run(app: &App, args: &KubeconfigArgs) -> Result<u8> {
         return Err(Error::not_found(format!("the environment {name} has no kubeconfig yet"))
             .hint(format!("k8tre dev up {name}")));
     }
+    if args.merge
+        && let Some(existing) = journal.spec.provider.existing()
+    {
+        return Err(Error::usage(format!("your kubeconfig has the context {} for it already", existing.context)));
+    }
     if args.merge {
         let users = kubeconfig::users()?;
         kubeconfig::merge(&path, &users).await?;

@@ -15,12 +15,11 @@ use crate::gitops::environment::yaml;
 use crate::journal::Journal;
 use crate::providers;
 use crate::report::{SCHEMA, age, expires, table};
-use crate::settings::{self, FileSettings};
 use crate::shared::environments::{self, Registered};
 use crate::shared::guest::{Guest, Reach};
 use crate::shared::policy::policy;
 use crate::shared::rights::{Subject, rbac};
-use crate::shared::{check, fence, place};
+use crate::shared::{check, place};
 use crate::spec::SharedArgoCd;
 use crate::steps::{CLUSTER, PROJECT, REGISTRATION, ROOT};
 
@@ -139,38 +138,16 @@ fn print(app: &App, args: &RbacArgs) -> Result<u8> {
 
 /// Refuses what cannot be or must not be on the shared side.
 pub async fn check(app: &App, cx: &Context, at: &SharedArgoCd) -> Result<()> {
-    let warning = check::check(cx, at, &protected(app, cx)?).await?;
+    let warning = check::check(cx, at).await?;
     warning.iter().for_each(|warning| app.ui.warn(warning));
     Ok(())
-}
-
-/// Contexts that no environment may be registered in, by the repository's settings and the user's own.
-fn protected(app: &App, cx: &Context) -> Result<Vec<String>> {
-    let mut protected = FileSettings::read(&cx.spec.repo.join(settings::FILE))?.protected_contexts;
-    protected.extend(FileSettings::read(&app.dirs.config.join("config.toml"))?.protected_contexts);
-    Ok(protected)
-}
-
-/// Refuses a cluster of other people's that is protected.
-pub fn check_ground(app: &App, cx: &Context) -> Result<()> {
-    let Some(ground) = cx.provider().ground() else { return Ok(()) };
-    match fence::is_protected(&ground.context, &protected(app, cx)?) {
-        false => Ok(()),
-        true => Err(Error::preflight(format!(
-            "the context {} is protected: `protected-contexts` in your settings names it",
-            ground.context
-        ))
-        .hint("use a cluster that is meant for developers' environments")),
-    }
 }
 
 /// Other people's Argo CD, or cluster, is written to only after somebody said so, once.
 pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
     let mut all = Vec::new();
     let begun = |steps: &[&str]| steps.iter().any(|id| journal.steps.contains_key(*id));
-    if let Some(ground) = providers::of(&journal.spec).ground().filter(|_| !begun(&[CLUSTER])) {
-        all.push(format!("In the cluster of context {}, {}.", ground.context, ground.what));
-    }
+    all.extend(providers::of(&journal.spec).ground(&journal.spec.name).filter(|_| !begun(&[CLUSTER])));
     if let Some(shared) = journal.spec.argocd.shared().filter(|_| !begun(&[REGISTRATION, PROJECT, ROOT])) {
         all.push(format!(
             "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",

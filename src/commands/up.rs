@@ -17,12 +17,13 @@ use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::{Checkout, Login};
 use crate::preflight::{self, Severity};
+use crate::providers::{existing, vcluster};
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
 use crate::shared::{credentials, place};
 use crate::spec::Spec;
 use crate::steps::{branch, secrets};
-use crate::{gitops, overlay, providers, sample};
+use crate::{gitops, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.run.dry_run {
@@ -142,8 +143,15 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
         FileSettings::read(&found.repo.join(settings::FILE))?,
         FileSettings::read(&app.dirs.config.join("config.toml"))?,
     ];
+    let vendor_is_open = args.vendor.is_none() && saved.is_none() && files.iter().all(|file| file.vendor.is_none());
     let mut spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
-    providers::settle(&mut spec).await?;
+    let tree = match &checkout {
+        Some(checkout) => Some(checkout.tree(checkout.head()?)?),
+        None => None,
+    };
+    let tree = tree.as_ref().map(|tree| tree as &dyn Tree);
+    existing::settle::settle(&mut spec, args, saved.as_ref(), vendor_is_open, tree).await?;
+    vcluster::settle::settle(&mut spec).await?;
     place::settle(&mut spec, args.shared.argocd.as_deref(), saved.as_ref()).await?;
     source::settle(&mut spec, saved.as_ref(), checkout.as_ref()).await?;
     Ok((name, spec))
@@ -215,7 +223,6 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         sample::check_empty(&cx.spec.repo)?;
         overlay::check_sample(&cx.spec, &cx.cluster_name())?;
     }
-    shared::check_ground(app, cx)?;
     let checked = cx.provider().check(cx).await?;
     for finding in checked.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
         let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };
@@ -226,7 +233,8 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
         cx.provider().fetch(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }
     match cx.spec.argocd.shared() {
-        None => drop(cx.install().await?.crds()?),
+        None if cx.spec.installs_argocd() => drop(cx.install().await?.crds()?),
+        None => {}
         Some(at) => shared::check(app, cx, at).await?,
     }
     cx.prerequisites().await?;

@@ -5,13 +5,15 @@ use super::tree::Tree;
 /// `kind` where the repository has such folders (`agnostics/<part>/kind/envs/…`), else `k3s`, whose
 /// variants come nearest.
 pub fn suggest(tree: &dyn Tree) -> String {
-    let has = |vendor: &str| {
-        tree.paths().iter().any(|path| {
-            let mut segments = path.split('/');
-            segments.next() == Some("agnostics") && segments.nth(1) == Some(vendor) && segments.next() == Some("envs")
-        })
-    };
-    if has("kind") { "kind".into() } else { "k3s".into() }
+    if has(tree, "kind") { "kind".into() } else { "k3s".into() }
+}
+
+/// Whether the repository has folders for a vendor.
+pub fn has(tree: &dyn Tree, vendor: &str) -> bool {
+    tree.paths().iter().any(|path| {
+        let mut segments = path.split('/');
+        segments.next() == Some("agnostics") && segments.nth(1) == Some(vendor) && segments.next() == Some("envs")
+    })
 }
 
 #[cfg(test)]

@@ -29,6 +29,16 @@ pub fn with_context(context: &str) -> Result<Option<PathBuf>> {
     Ok(users_files()?.into_iter().find(|file| mentions(context, file)))
 }
 
+/// The error for a context that none of the user's files has.
+pub fn unknown_context(context: &str) -> Result<Error> {
+    let contexts = contexts()?;
+    let error = Error::usage(format!("your kubeconfig has no context {}", crate::text::one_line(context, 100)));
+    Ok(match contexts.is_empty() {
+        true => error.hint("export KUBECONFIG=FILE"),
+        false => error.hint(format!("there are: {}", crate::text::one_line(&contexts.join(", "), 300))),
+    })
+}
+
 /// Names of the contexts in the user's files.
 pub fn contexts() -> Result<Vec<String>> {
     let files = users_files()?.into_iter().filter(|file| file.exists());

@@ -1,5 +1,6 @@
 //! What makes the cluster of an environment: one interface, and a folder for each that implements it.
 
+pub mod existing;
 pub mod kind;
 pub mod vcluster;
 
@@ -39,8 +40,8 @@ pub trait Provider: Send + Sync {
         true
     }
 
-    /// Other people's cluster, if it is made in one; asked about before the first write.
-    fn ground(&self) -> Option<Ground> {
+    /// What will be made in a cluster that others use too, in a sentence; asked about before the first write.
+    fn ground(&self, _name: &EnvName) -> Option<String> {
         None
     }
 
@@ -120,14 +121,6 @@ pub trait Provider: Send + Sync {
     async fn audit(&self, cx: &Context, belongings: &[String], audit: &mut Audit) -> Result<()>;
 }
 
-/// A cluster that others use too.
-pub struct Ground {
-    /// Context of the user's kubeconfig.
-    pub context: String,
-    /// What will be made there, to be read after "In the cluster of context X".
-    pub what: String,
-}
-
 /// What a look before the making has found.
 pub struct Checked {
     pub findings: Vec<Finding>,
@@ -140,14 +133,7 @@ pub fn of(spec: &Spec) -> Box<dyn Provider> {
     match &spec.provider {
         ProviderSpec::Kind => Box::new(kind::KindProvider),
         ProviderSpec::Vcluster(spec) => Box::new(vcluster::VclusterProvider { spec: spec.clone() }),
-    }
-}
-
-/// Completes what only the machine or another cluster can tell, before anything is recorded.
-pub async fn settle(spec: &mut Spec) -> Result<()> {
-    match &mut spec.provider {
-        ProviderSpec::Kind => Ok(()),
-        ProviderSpec::Vcluster(spec) => vcluster::settle::settle(spec).await,
+        ProviderSpec::Existing(existing) => Box::new(existing::Existing { spec: existing.clone() }),
     }
 }
 

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::cli::ProviderKind;
 use crate::error::{Error, Result, ResultExt};
 use crate::prerequisites;
 use crate::spec::{Prerequisite, PresetSpec, SecretsMode};
@@ -50,11 +49,13 @@ pub struct FileSettings {
     pub remote: Option<String>,
     /// Address of the remote as Argo CD reads it. Without it: the remote's own, as https.
     pub repo_url: Option<String>,
-    /// What makes the cluster. Without it: kind.
+    /// What makes the cluster of a new environment. Without it: kind.
     pub provider: Option<ProviderKind>,
+    /// The cluster for `provider = "existing"`: a context of the user's kubeconfig.
+    pub context: Option<String>,
     /// A vCluster's host, version and values.
     pub vcluster: VclusterFile,
-    /// Image of the cluster's nodes.
+    /// Image of the nodes of a kind cluster.
     pub node_image: Option<String>,
     /// kind configuration: `single`, `workers`, `ingress`, or a file.
     pub kind_config: Option<String>,
@@ -64,7 +65,7 @@ pub struct FileSettings {
     pub merge_kubeconfig: Option<bool>,
     /// Largest new file that `sync` takes along, such as `5M`.
     pub max_file_size: Option<String>,
-    /// Contexts of the user's kubeconfig that no environment may be registered in: names, or beginnings with a `*`.
+    /// Contexts of the user's kubeconfig that no environment may be registered in or put into: names, or beginnings with a `*`.
     pub protected_contexts: Vec<String>,
     pub argocd: FileArgoCd,
     pub preset: PresetSpec,
@@ -80,6 +81,17 @@ pub enum SourceKind {
     Cluster,
     /// A remote of the repository, pushed to with your own git.
     Remote,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProviderKind {
+    /// Nodes as containers of this machine's Docker, made for the environment.
+    Kind,
+    /// A cluster that is there already, and stays.
+    Existing,
+    /// A cluster in a namespace of another one, made for the environment.
+    Vcluster,
 }
 
 /// The Argo CD of the environment.

@@ -2,37 +2,55 @@
 
 use std::path::PathBuf;
 
-use super::FileSettings;
-use crate::cli::{ProviderKind, Storage, UpArgs, VclusterArgs};
+use super::{FileSettings, ProviderKind};
+use crate::cli::{Storage, UpArgs, VclusterArgs};
 use crate::error::{Error, Result};
 use crate::names::EnvName;
-use crate::spec::{Expose, PodSecurity, ProviderSpec, Spec, VCLUSTER_KUBERNETES, VCLUSTER_VERSION, VclusterSpec};
+use crate::spec::{
+    ExistingSpec, Expose, PodSecurity, ProviderSpec, Spec, VCLUSTER_KUBERNETES, VCLUSTER_VERSION, VclusterSpec,
+};
 
-/// The file of the context, and what only the host can tell, are found out afterwards.
+/// As it is given: the file of a context, and what only a cluster can tell, are found out afterwards.
 pub fn provider(name: &EnvName, args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Result<ProviderSpec> {
-    let flags = &args.provider;
     let saved = saved.map(|saved| &saved.provider);
     let recorded = saved.map(|saved| match saved {
         ProviderSpec::Kind => ProviderKind::Kind,
+        ProviderSpec::Existing(_) => ProviderKind::Existing,
         ProviderSpec::Vcluster(_) => ProviderKind::Vcluster,
     });
-    if let (Some(recorded), Some(given)) = (recorded, flags.provider)
-        && recorded != given
-    {
-        return Err(Error::usage(format!("{name} is made by another provider, and cannot move to this one"))
-            .hint(format!("remove it first: k8tre dev down {name}")));
+    // That an environment cannot move is said where both are known.
+    let kind = args.provider.or(recorded).or_else(|| files.iter().find_map(|file| file.provider));
+    let kind = kind.unwrap_or(ProviderKind::Kind);
+    if kind != ProviderKind::Existing && args.kubeconfig.is_some() {
+        // A variable or a file may name a context for other environments.
+        return Err(Error::usage("--kubeconfig is for a cluster that is there already")
+            .hint("say so: --provider existing --context CONTEXT"));
     }
-    let kind = recorded.or(flags.provider).or_else(|| files.iter().find_map(|file| file.provider));
-    match kind.unwrap_or(ProviderKind::Kind) {
-        ProviderKind::Kind => {
-            refuse_flags(&flags.vcluster, saved.is_some())?;
-            Ok(ProviderSpec::Kind)
-        }
-        ProviderKind::Vcluster => {
-            let saved = saved.and_then(ProviderSpec::vcluster);
-            Ok(ProviderSpec::Vcluster(vcluster(name, &flags.vcluster, saved, files)?))
-        }
+    if kind != ProviderKind::Vcluster {
+        refuse_flags(&args.vcluster, saved.is_some())?;
     }
+    match (kind, saved) {
+        (ProviderKind::Kind, _) => Ok(ProviderSpec::Kind),
+        (ProviderKind::Existing, Some(saved @ ProviderSpec::Existing(_))) => Ok(saved.clone()),
+        (ProviderKind::Existing, _) => existing(args, files),
+        (ProviderKind::Vcluster, Some(ProviderSpec::Vcluster(saved))) => {
+            vcluster(name, &args.vcluster, Some(saved), files).map(ProviderSpec::Vcluster)
+        }
+        (ProviderKind::Vcluster, _) => vcluster(name, &args.vcluster, None, files).map(ProviderSpec::Vcluster),
+    }
+}
+
+fn existing(args: &UpArgs, files: &[FileSettings]) -> Result<ProviderSpec> {
+    let context = args.context.clone().or_else(|| files.iter().find_map(|file| file.context.clone()));
+    let context = context.ok_or_else(|| {
+        Error::usage("which cluster is meant is not said").hint("a context of your kubeconfig: --context CONTEXT")
+    })?;
+    Ok(ProviderSpec::Existing(ExistingSpec {
+        context,
+        kubeconfig: PathBuf::new(),
+        flavour: String::new(),
+        has_argocd: false,
+    }))
 }
 
 /// What was meant for a vCluster must not be forgotten in silence. Variables may say so for other environments.

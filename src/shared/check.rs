@@ -1,5 +1,6 @@
 //! All that can be known to be wrong on the shared side before anything is made.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,10 +8,12 @@ use serde_json::{Value, json};
 use crate::argocd::side::ArgoCd;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::gitops::predict::Prediction;
 use crate::ports::kube::{Right, Type, secret_text};
 use crate::shared::{fence, is_foreign, probe, rights};
 use crate::spec::SharedArgoCd;
 use crate::steps::look::{application_set_type, application_type};
+use crate::{overlay, sample};
 
 /// All of it, at most.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -25,14 +28,8 @@ pub fn secret_type() -> Type {
 }
 
 /// Refuses what would fail later, or would touch what is not this environment's. What may fail is a warning.
-pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) -> Result<Option<String>> {
-    if fence::is_protected(&shared.context, protected) {
-        return Err(Error::preflight(format!(
-            "the context {} is protected: `protected-contexts` in your settings names it",
-            shared.context
-        ))
-        .hint("use the Argo CD that is meant for developers' environments: --argocd CONTEXT"));
-    }
+pub async fn check(cx: &Context, shared: &SharedArgoCd) -> Result<Option<String>> {
+    fence::refuse_protected(cx, &shared.context)?;
     let argocd = super::answering(cx).await.map_err(|error| error.with_kind(crate::error::Kind::Preflight))?;
     let looked = tokio::time::timeout(LIMIT, look(cx, shared, &argocd)).await;
     looked.unwrap_or_else(|_| {
@@ -41,12 +38,28 @@ pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) ->
 }
 
 async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Option<String>> {
-    let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet"});
-    if argocd.kube.discover(&set).await?.is_none() {
-        return Err(Error::preflight(format!("there is no Argo CD with ApplicationSets in {}", shared.place()))
-            .hint("name its context and its namespace: --argocd CONTEXT/NAMESPACE"));
-    }
+    has_sets(shared, argocd).await?;
     rights::check(argocd, shared, &cx.spec.name).await?;
+    neighbours(cx, shared, argocd).await?;
+    match cx.facts().token_expires {
+        // It is registered already.
+        Some(_) => Ok(None),
+        None => probe::warning(argocd, shared).await,
+    }
+}
+
+async fn has_sets(shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<()> {
+    let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet"});
+    match argocd.kube.discover(&set).await? {
+        Some(_) => Ok(()),
+        None => Err(Error::preflight(format!("there is no Argo CD with ApplicationSets in {}", shared.place()))
+            .hint("name its context and its namespace: --argocd CONTEXT/NAMESPACE")),
+    }
+}
+
+/// Whether this environment and the others of an Argo CD can live side by side.
+pub async fn neighbours(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<()> {
+    has_sets(shared, argocd).await?;
     let pods = argocd.list(&Type::new("v1", "Pod"), "app.kubernetes.io/name=argocd-applicationset-controller").await?;
     if !pods.iter().any(|pod| pod["status"]["phase"] == "Running") {
         return Err(Error::preflight(format!("the ApplicationSet controller of {} does not run", shared.place()))
@@ -56,15 +69,10 @@ async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Op
     let clusters = clusters(argocd).await?;
     if let Some(why) = fence::production(&applications, &clusters) {
         return Err(Error::preflight(format!("the Argo CD in {} serves production: {why}", shared.place()))
-            .hint("developers' environments belong to another Argo CD: --argocd CONTEXT"));
+            .hint("developers' environments belong to another Argo CD: choose another context"));
     }
     free(cx, shared, argocd, &clusters).await?;
-    apart(cx, shared, argocd, &applications).await?;
-    match cx.facts().token_expires {
-        // It is registered already.
-        Some(_) => Ok(None),
-        None => probe::warning(argocd, shared).await,
-    }
+    apart(cx, shared, argocd, &applications).await
 }
 
 /// The cluster Secrets, if this user may see them: they hold credentials, so that most may not.
@@ -112,9 +120,10 @@ async fn free(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd, clusters: &[
 
 /// Nobody else's ApplicationSets take the cluster, and nobody else's Applications have the names of ours.
 async fn apart(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd, applications: &[Value]) -> Result<()> {
-    let (project, overlay) = (cx.spec.name.project(), cx.overlay().await?);
+    let (labels, predicted) = expected(cx).await?;
+    let project = cx.spec.name.project();
     let sets = argocd.list(&application_set_type(), "").await?;
-    let takers = fence::takers(&sets, &project, &overlay.labels);
+    let takers = fence::takers(&sets, &project, &labels);
     if !takers.is_empty() {
         return Err(Error::preflight(format!(
             "ApplicationSets of others in {} would deploy to this environment's cluster: {}",
@@ -123,10 +132,9 @@ async fn apart(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd, application
         ))
         .hint("have their cluster generators leave developers' clusters out: matchExpressions: [{key: developer, operator: DoesNotExist}]"));
     }
-    let predicted = &overlay.prediction.applications;
-    let clash = applications.iter().find(|app| {
-        app["spec"]["project"] != *project && predicted.iter().any(|one| app["metadata"]["name"] == *one.name)
-    });
+    let clash = applications
+        .iter()
+        .find(|app| app["spec"]["project"] != *project && predicted.iter().any(|one| app["metadata"]["name"] == **one));
     let Some(clash) = clash else { return Ok(()) };
     Err(Error::preflight(format!(
         "the Application {} is there already in {}, in the project {}",
@@ -135,6 +143,17 @@ async fn apart(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd, application
         clash["spec"]["project"].as_str().unwrap_or("default")
     ))
     .hint(format!("see all: k8tre dev preview {} --against {}", cx.spec.name, shared.context)))
+}
+
+/// Labels of the cluster, and names of the Applications; also of a sample that is not written yet.
+async fn expected(cx: &Context) -> Result<(BTreeMap<String, String>, Vec<String>)> {
+    let names = |prediction: &Prediction| prediction.applications.iter().map(|app| app.name.to_string()).collect();
+    if cx.spec.sample && !sample::is_sample(&cx.spec.repo).await? {
+        let prediction = overlay::of_sample(&cx.spec, &cx.cluster_name())?;
+        return Ok((cx.spec.cluster_labels(None), names(&prediction)));
+    }
+    let overlay = cx.overlay().await?;
+    Ok((overlay.labels.clone(), names(&overlay.prediction)))
 }
 
 /// The version of a shared Argo CD, by its controller's image; none if nobody says.

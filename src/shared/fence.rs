@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::context::Context;
+use crate::error::{Error, Result};
 use crate::gitops::selector::Selector;
+use crate::settings::{self, FileSettings};
 
 /// Env folders of what people rely on.
 const PRODUCTION: [&str; 2] = ["prd", "prod"];
@@ -55,8 +58,19 @@ pub fn production(applications: &[Value], clusters: &[Value]) -> Option<String> 
     of_application.map(|app| format!("the Application {} deploys production", name(app)))
 }
 
+/// Refuses a context that the repository's settings or the user's own protect from developers' environments.
+pub fn refuse_protected(cx: &Context, context: &str) -> Result<()> {
+    let mut protected = FileSettings::read(&cx.spec.repo.join(settings::FILE))?.protected_contexts;
+    protected.extend(FileSettings::read(&cx.dirs.config.join("config.toml"))?.protected_contexts);
+    if !is_protected(context, &protected) {
+        return Ok(());
+    }
+    Err(Error::preflight(format!("the context {context} is protected: `protected-contexts` in your settings names it"))
+        .hint("use one that is meant for developers' environments"))
+}
+
 /// Whether a context is on the user's list: by its name, or by the beginning of it and a `*`.
-pub fn is_protected(context: &str, list: &[String]) -> bool {
+fn is_protected(context: &str, list: &[String]) -> bool {
     list.iter().any(|entry| match entry.strip_suffix('*') {
         Some(beginning) => context.starts_with(beginning),
         None => context == entry,

@@ -38,12 +38,15 @@ pub async fn answering(cx: &Context) -> Result<ArgoCd> {
     let argocd = cx.require_argocd().await?;
     match cx.silence_of_argocd(&argocd).await {
         None => Ok(argocd),
-        Some(why) => Err(Error::failed(format!("the shared Argo CD{} does not answer: {why}", at(cx)))),
+        Some(why) => Err(Error::failed(format!("{} does not answer: {why}", called(cx)))),
     }
 }
 
-fn at(cx: &Context) -> String {
-    cx.spec.argocd.shared().map(|shared| format!(" in {}", shared.place())).unwrap_or_default()
+fn called(cx: &Context) -> String {
+    match cx.spec.argocd.shared() {
+        Some(shared) => format!("the shared Argo CD in {}", shared.place()),
+        None => format!("Argo CD in the cluster {}", cx.provider().cluster(&cx.spec.name)),
+    }
 }
 
 /// Whether an object of that name there is somebody else's.

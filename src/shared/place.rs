@@ -70,12 +70,7 @@ fn found(shared: &SharedArgoCd) -> Result<SharedArgoCd> {
             return Ok(SharedArgoCd { context, namespace, kubeconfig, ..shared.clone() });
         }
     }
-    let contexts = kubeconfig::contexts()?;
-    let error = Error::usage(format!("your kubeconfig has no context {}", crate::text::one_line(given, 100)));
-    Err(match contexts.is_empty() {
-        true => error.hint("export KUBECONFIG=FILE, or let Argo CD run in the environment: leave --argocd away"),
-        false => error.hint(format!("there are: {}", crate::text::one_line(&contexts.join(", "), 300))),
-    })
+    Err(kubeconfig::unknown_context(given)?.hint("or let Argo CD run in the environment: leave --argocd away"))
 }
 
 fn check_namespace(namespace: &str) -> Result<()> {

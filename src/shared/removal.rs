@@ -110,9 +110,8 @@ async fn silence(cx: &Context) -> Option<String> {
 
 fn stuck(cx: &Context, remains: &Remains, waited: Duration) -> Error {
     let said: Vec<String> = remains.applications.iter().filter_map(complaint).collect();
-    let error =
-        Error::failed(format!("still there on the shared Argo CD after {} s: {}", waited.as_secs(), remains.shown()))
-            .detail(said.join("\n"));
+    let error = Error::failed(format!("still there in Argo CD after {} s: {}", waited.as_secs(), remains.shown()))
+        .detail(said.join("\n"));
     match cx.spec.argocd.shared() {
         Some(shared) => error.hint(format!(
             "whether its controller runs: kubectl --context {} -n {} get pods",

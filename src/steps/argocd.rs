@@ -17,6 +17,8 @@ use crate::steps::{ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, IMAGES, PREREQUISI
 
 /// On the namespace: digest of what was applied as a whole.
 const APPLIED: &str = "k8tre.dev/argocd";
+/// Label of all that is in Argo CD's manifest.
+const PARTS: &str = "app.kubernetes.io/part-of=argocd";
 const POLL: Duration = Duration::from_millis(150);
 /// A cluster that pulls its images itself may take its time.
 const ROLLOUT: Duration = Duration::from_secs(600);
@@ -62,11 +64,15 @@ impl Step<Context> for ArgoCdConfig {
         let crds = install.crds()?;
         kube.apply(&namespace(cx, None), "").await?;
         // The types first, and known to the server, before anything of these types can exist.
-        objects::apply_all(&kube, &crds, NAMESPACE).await?;
+        // Marked, so that they can be told from others' where the cluster outlives them.
+        let mine = |objects: &[Value]| -> Vec<Value> {
+            objects.iter().map(|object| objects::owned(object.clone(), &cx.id)).collect()
+        };
+        objects::apply_all(&kube, &mine(&crds), NAMESPACE).await?;
         let (rest, types) = futures::join!(
             async {
                 secrets(&kube).await?;
-                objects::apply_all(&kube, &install.config, NAMESPACE).await
+                objects::apply_all(&kube, &mine(&install.config), NAMESPACE).await
             },
             established(&kube, &crds)
         );
@@ -77,8 +83,40 @@ impl Step<Context> for ArgoCdConfig {
 
     async fn undo(&self, cx: &Context) -> Result<()> {
         let Some(kube) = cx.kube().await? else { return Ok(()) };
-        objects::delete_owned(&kube, &namespace(cx, None), "", &cx.id).await
+        if let Some(others) = others(&kube).await? {
+            return Err(Error::failed(format!("Argo CD and its types stay while there are: {others}"))
+                .hint("kubectl get applications,applicationsets,appprojects -A"));
+        }
+        let namespace = namespace(cx, None);
+        objects::delete_owned(&kube, &namespace, "", &cx.id).await?;
+        let kinds = [
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ];
+        for (api_version, kind) in kinds {
+            let ours = kube.list(&Type::new(api_version, kind), "", PARTS).await?;
+            for object in ours.iter().filter(|object| objects::owner(object) == Some(&cx.id)) {
+                kube.delete(&Type::new(api_version, kind), "", name_of(object)?).await?;
+                objects::await_deletion(&kube, object, "", |text| cx.detail(ARGOCD_CONFIG, text)).await?;
+            }
+        }
+        objects::await_deletion(&kube, &namespace, "", |text| cx.detail(ARGOCD_CONFIG, text)).await
     }
+}
+
+/// What needs Argo CD, or only its types, and is not the environment's, which is gone by then.
+async fn others(kube: &Kube) -> Result<Option<String>> {
+    let mut names = Vec::new();
+    for kind in ["Application", "ApplicationSet", "AppProject"] {
+        for object in kube.list(&Type::new("argoproj.io/v1alpha1", kind), "", "").await? {
+            let name = name_of(&object)?;
+            if (kind, name) != ("AppProject", "default") {
+                names.push(format!("{kind} {name}"));
+            }
+        }
+    }
+    Ok((!names.is_empty()).then(|| crate::text::one_line(&names.join(", "), 300)))
 }
 
 fn namespace(cx: &Context, applied: Option<&str>) -> Value {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::argocd::NAMESPACE;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ports::kube::Type;
 use crate::ports::transport;
 use crate::steps::{ARGOCD_CONFIG, CLUSTER, GIT_SERVER, IMAGES, objects, rollout};
@@ -25,11 +25,66 @@ pub fn url() -> String {
     format!("git://{NAME}.{NAMESPACE}.svc/{}", transport::REPOSITORY)
 }
 
+/// Its objects by kind and name alone.
+pub fn names() -> [Value; 2] {
+    let named =
+        |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": NAME}});
+    [named("v1", "Service"), named("apps/v1", "Deployment")]
+}
+
+/// Argo CD's own image, which is on the nodes already: that of an Argo CD which was there before, or of k8tre's.
+async fn image(cx: &Context) -> Result<String> {
+    if cx.spec.installs_argocd() {
+        return cx.install().await?.argocd_image();
+    }
+    let argocd = cx.require_argocd().await?;
+    let pods = argocd.list(&Type::new("v1", "Pod"), "app.kubernetes.io/name=argocd-repo-server").await?;
+    let containers = pods.first().and_then(|pod| pod["spec"]["containers"].as_array()).into_iter().flatten();
+    let named = |container: &&Value| container["name"].as_str().is_some_and(|name| name.ends_with("repo-server"));
+    let image = containers.into_iter().find(named).and_then(|container| container["image"].as_str());
+    image.map(str::to_owned).ok_or_else(|| {
+        Error::failed("the repository server of the Argo CD in the cluster does not run")
+            .hint("kubectl -n argocd get pods")
+    })
+}
+
+/// Where the repository lives.
+struct Place {
+    nodes: Value,
+    user: u32,
+    pod: Value,
+    volume: Value,
+}
+
+impl Place {
+    fn of(cx: &Context) -> Place {
+        if cx.provider().owns_cluster() {
+            // On one node's disk, so that the pod stays on that node, and it outlives the pod. Root owns the folder
+            // there; without capabilities it is no more than that.
+            let folder = json!({"path": "/var/lib/k8tre/git", "type": "DirectoryOrCreate"});
+            return Place {
+                nodes: json!({"node-role.kubernetes.io/control-plane": ""}),
+                user: 0,
+                pod: json!({}),
+                volume: json!({"name": "repositories", "hostPath": folder}),
+            };
+        }
+        // Nothing may remain on somebody else's disks. A new pod is empty until the next `up`.
+        Place {
+            nodes: json!({}),
+            user: 999,
+            pod: json!({"runAsNonRoot": true, "fsGroup": 999}),
+            volume: json!({"name": "repositories", "emptyDir": {}}),
+        }
+    }
+}
+
 pub struct GitServer;
 
 impl GitServer {
     async fn objects(&self, cx: &Context) -> Result<Vec<Value>> {
-        let image = cx.install().await?.argocd_image()?;
+        let image = image(cx).await?;
+        let place = Place::of(cx);
         let labels = json!({"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "k8tre"});
         let serve = format!(
             "test -d {path} || git init --quiet --bare --initial-branch=main {path}; \
@@ -51,8 +106,7 @@ impl GitServer {
                         "automountServiceAccountToken": false,
                         "enableServiceLinks": false,
                         "terminationGracePeriodSeconds": 1,
-                        // The repository lives on one node's disk, so the pod stays on that node.
-                        "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
+                        "nodeSelector": place.nodes,
                         "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}],
                         "containers": [{
                             "name": "git",
@@ -62,14 +116,14 @@ impl GitServer {
                             "ports": [{"containerPort": 9418, "name": "git", "protocol": "TCP"}],
                             "readinessProbe": {"tcpSocket": {"port": 9418}, "periodSeconds": 1, "failureThreshold": 30},
                             "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
-                            // Root owns the folder on the node; without capabilities it is no more than that.
                             "securityContext": {
-                                "runAsUser": 0, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+                                "runAsUser": place.user, "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
                                 "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}
                             },
                             "volumeMounts": [{"name": "repositories", "mountPath": transport::ROOT}]
                         }],
-                        "volumes": [{"name": "repositories", "hostPath": {"path": "/var/lib/k8tre/git", "type": "DirectoryOrCreate"}}]
+                        "securityContext": place.pod,
+                        "volumes": [place.volume]
                     }
                 }
             }
@@ -123,13 +177,16 @@ impl Step<Context> for GitServer {
     async fn apply(&self, cx: &Context) -> Result<()> {
         let kube = cx.require_kube().await?;
         let desired = self.objects(cx).await?;
+        for object in &desired {
+            objects::refuse_foreign(&kube, object, NAMESPACE, &cx.id).await?;
+        }
         objects::apply_all(&kube, &desired, NAMESPACE).await?;
         rollout::wait(&kube, &desired[1..], NAMESPACE, ROLLOUT, |text| cx.detail(GIT_SERVER, text)).await
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
         let Some(kube) = cx.kube().await? else { return Ok(()) };
-        for object in self.objects(cx).await? {
+        for object in names() {
             objects::delete_owned(&kube, &object, NAMESPACE, &cx.id).await?;
         }
         Ok(())

@@ -64,6 +64,10 @@ impl Step<Context> for Prerequisites {
             for batch in [&prepared.types, &prepared.namespaces, &prepared.rest] {
                 for object in batch {
                     cx.detail(PREREQUISITES, &format!("{}: applying {}", prepared.name, shown(object)));
+                    if !cx.provider().owns_cluster() {
+                        let namespace = namespace(object, prepared);
+                        objects::refuse_foreign(&kube, object, namespace, &cx.id).await?;
+                    }
                     apply(&kube, prepared, object, &cx.id).await?;
                 }
                 while let Some(missing) = unready(&kube, prepared, batch).await? {
@@ -85,6 +89,9 @@ impl Step<Context> for Prerequisites {
                 if there.is_some_and(|there| objects::owner(&there) == Some(&cx.id)) {
                     kube.delete(&of, namespace, name).await?;
                 }
+            }
+            for object in prepared.namespaces.iter().chain(&prepared.types) {
+                objects::await_deletion(&kube, object, "", |text| cx.detail(PREREQUISITES, text)).await?;
             }
         }
         Ok(())

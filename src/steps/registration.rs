@@ -66,6 +66,7 @@ impl Step<Context> for Registration {
 
     async fn undo(&self, cx: &Context) -> Result<()> {
         let Some(argocd) = cx.argocd().await? else { return Ok(()) };
-        objects::delete_owned(&argocd.kube, &secret(cx).await?, &argocd.namespace, &cx.id).await
+        let named = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret_name(&cx.spec.name)}});
+        objects::delete_owned(&argocd.kube, &named, &argocd.namespace, &cx.id).await
     }
 }

@@ -6,21 +6,20 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
+use crate::providers::existing::deployed;
 use crate::shared::{marked, readable, removal};
-use crate::steps::{ARGOCD, CLUSTER, PROJECT, PUBLISH, REGISTRATION, REPOSITORY_ACCESS, ROOT, SECRETS, objects};
+use crate::steps::{CLUSTER, ROOT, objects};
 
 pub struct Root {
-    pub after_secrets: bool,
-    /// On an Argo CD that others use too.
-    pub shared: bool,
-    /// That one has no way to the repository but by this environment's Secrets.
-    pub after_access: bool,
+    pub needs: Vec<StepId>,
+    /// In a project of its own, on an Argo CD that others may use too.
+    pub fenced: bool,
 }
 
 async fn application(cx: &Context) -> Result<Value> {
     let overlay = cx.overlay().await?;
     let root = overlay.root_application.clone();
-    Ok(if cx.spec.argocd.shared().is_some() { marked(cx, root) } else { objects::owned(root, &cx.id) })
+    Ok(if cx.spec.is_fenced() { marked(cx, root) } else { objects::owned(root, &cx.id) })
 }
 
 #[async_trait]
@@ -30,21 +29,11 @@ impl Step<Context> for Root {
     }
 
     fn needs(&self) -> &[StepId] {
-        // An Application made before the repo-server answers stays in error until somebody refreshes it.
-        const NEEDS: [StepId; 4] = [PUBLISH, REGISTRATION, ARGOCD, SECRETS];
-        const SHARED: [StepId; 4] = [PUBLISH, REGISTRATION, PROJECT, SECRETS];
-        // That one comes after the projects.
-        const ACCESS: [StepId; 4] = [PUBLISH, REGISTRATION, REPOSITORY_ACCESS, SECRETS];
-        let needs = match (self.shared, self.after_access) {
-            (true, true) => &ACCESS,
-            (true, false) => &SHARED,
-            (false, _) => &NEEDS,
-        };
-        if self.after_secrets { needs } else { &needs[..3] }
+        &self.needs
     }
 
     fn inside(&self) -> Option<StepId> {
-        (!self.shared).then_some(CLUSTER)
+        (!self.fenced).then_some(CLUSTER)
     }
 
     fn describe(&self) -> String {
@@ -71,10 +60,15 @@ impl Step<Context> for Root {
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {
-        if self.shared {
+        if self.fenced && cx.provider().owns_cluster() {
             return removal::remove_applications(cx).await;
         }
         let Some(argocd) = cx.argocd().await? else { return Ok(()) };
+        if self.fenced {
+            deployed::note(cx, &argocd).await?;
+            removal::remove_applications(cx).await?;
+            return deployed::remove(cx, &argocd.kube).await;
+        }
         objects::delete_owned(&argocd.kube, &application(cx).await?, &argocd.namespace, &cx.id).await
     }
 }

@@ -153,7 +153,11 @@ impl Step<Context> for Secrets {
         let Some(kube) = cx.kube().await? else { return Ok(()) };
         for secret in made(&kube, &cx.id).await? {
             let text = |key: &str| secret["metadata"][key].as_str().unwrap_or_default();
+            // A namespace that was made for them takes them along.
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": text("namespace")}});
+            objects::delete_owned(&kube, &namespace, "", &cx.id).await?;
             kube.delete(&of(), text("namespace"), text("name")).await?;
+            objects::await_deletion(&kube, &namespace, "", |said| cx.detail(SECRETS, said)).await?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::cli_repository::{REMOTE, demanding, give_remote};
 use super::cli_whole::sample_in;
 use super::support::desk::{Desk, Ended, Running, changes};
 use super::support::gate::Rule;
-use super::support::shared;
+use super::support::{existing, shared};
 
 /// Cells at work at once: they wait for fakes and timers more than they compute.
 const AT_ONCE: usize = 3;
@@ -55,9 +55,12 @@ enum Repository {
     Remote,
     /// The same, deployed by an Argo CD that others use too.
     Shared,
+    /// The user's own, in a cluster that is there already.
+    Existing,
 }
 
-const REPOSITORIES: [Repository; 4] = [Repository::Sample, Repository::Own, Repository::Remote, Repository::Shared];
+const REPOSITORIES: [Repository; 5] =
+    [Repository::Sample, Repository::Own, Repository::Remote, Repository::Shared, Repository::Existing];
 
 #[derive(Debug, Clone)]
 struct Cell {
@@ -90,6 +93,8 @@ const UP_SHARED: [&str; 12] = [
     "team",
     "--yes",
 ];
+const UP_EXISTING: [&str; 11] =
+    ["dev", "up", "alice", "-v", "--repo", "../tre", "--provider", "existing", "--context", existing::LAB, "--yes"];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
 const UP_OWN: [&str; 9] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
@@ -101,6 +106,7 @@ impl Repository {
             Repository::Own => &UP_OWN,
             Repository::Remote => &UP_REMOTE,
             Repository::Shared => &UP_SHARED,
+            Repository::Existing => &UP_EXISTING,
         }
     }
 
@@ -115,6 +121,10 @@ impl Repository {
             Repository::Remote => {
                 sample_in(&desk, "tre").await;
                 give_remote(&desk);
+            }
+            Repository::Existing => {
+                demanding(&desk).await;
+                existing::add(&desk);
             }
         }
         desk
@@ -152,7 +162,7 @@ fn begins(step: &str) -> impl Fn(&str) -> bool {
 
 async fn fails(cell: &Cell) -> Result<(), String> {
     let desk = cell.repository.on_a_desk().await;
-    let before = desk.snapshot();
+    let before = existing::snapshot(&desk);
     if cell.command == "down" {
         expect(&desk.run(cell.up()).await, &[0], "the up before")?;
     }
@@ -178,7 +188,7 @@ async fn fails(cell: &Cell) -> Result<(), String> {
     {
         return Err(format!("left on the shared side: {}\n{}", left.join(", "), ended.stderr));
     }
-    match changes(&before, &desk.snapshot()) {
+    match changes(&before, &existing::snapshot(&desk)) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("left: {}\n{}", left.join(", "), ended.stderr)),
     }
@@ -226,7 +236,7 @@ fn expect(ended: &Ended, codes: &[i32], what: &str) -> Result<(), String> {
 }
 
 /// Children of a k8tre that was killed end by themselves once nobody holds them back.
-async fn settled(desk: &Desk) {
+pub async fn settled(desk: &Desk) {
     for _ in 0..100 {
         if desk.processes().is_empty() {
             return;

@@ -17,6 +17,7 @@ mod cli_views;
 mod cli_whole;
 mod docker;
 mod engine;
+mod existing;
 mod expiry;
 mod faults;
 mod fetch;

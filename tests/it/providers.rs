@@ -4,8 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
+use serde_json::json;
 
+use super::faults::settled;
 use super::support::desk::{Desk, changes};
+use super::support::existing::{self, snapshot};
 use super::support::gate::Rule;
 
 const NOTHING: [&str; 0] = [];
@@ -24,16 +27,29 @@ struct Row {
     foreign: fn(&Desk) -> &'static str,
 }
 
-const ROWS: [Row; 1] = [Row {
-    name: "kind",
-    flags: &["--sample"],
-    pauses: true,
-    desk: || Box::pin(Desk::new()),
-    foreign: |desk| {
-        desk.docker.add_node("k8tre-alice", "control-plane", None, "running", false);
-        "k8tre-alice"
+const ROWS: [Row; 2] = [
+    Row {
+        name: "kind",
+        flags: &["--sample"],
+        pauses: true,
+        desk: || Box::pin(Desk::new()),
+        foreign: |desk| {
+            desk.docker.add_node("k8tre-alice", "control-plane", None, "running", false);
+            "k8tre-alice"
+        },
     },
-}];
+    Row {
+        name: "existing",
+        flags: &["--sample", "--provider", "existing", "--context", existing::LAB, "--yes"],
+        pauses: false,
+        desk: || Box::pin(existing::desk()),
+        foreign: |desk| {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
+            desk.clusters.plant(existing::LAB, "namespaces", &namespace);
+            "Namespace argocd"
+        },
+    },
+];
 
 impl Row {
     fn up(&self) -> Vec<&'static str> {
@@ -49,7 +65,7 @@ async fn listed(desk: &Desk) -> serde_json::Value {
 async fn a_cluster_comes_stops_starts_and_goes_without_a_trace() {
     for row in &ROWS {
         let desk = (row.desk)().await;
-        let before = desk.snapshot();
+        let before = snapshot(&desk);
         desk.run(&row.up()).await.code(0).says("alice is healthy");
         let found = listed(&desk).await;
         assert_eq!((&found["provider"], &found["state"]), (&row.name.into(), &"running".into()));
@@ -67,13 +83,12 @@ async fn a_cluster_comes_stops_starts_and_goes_without_a_trace() {
             assert_eq!(listed(&desk).await["state"], "paused");
             desk.run(&["dev", "resume", "alice"]).await.code(0).says("alice is healthy");
         } else {
-            let running = desk.snapshot();
             desk.run(&["dev", "pause", "alice"]).await.code(2).says("cannot be paused").says("hint: ");
-            assert_eq!(changes(&running, &desk.snapshot()), NOTHING);
+            assert_eq!(listed(&desk).await["state"], "running");
         }
 
         desk.run(&DOWN).await.code(0).says("nothing left");
-        assert_eq!(changes(&before, &desk.snapshot()), NOTHING, "{}", row.name);
+        assert_eq!(changes(&before, &snapshot(&desk)), NOTHING, "{}", row.name);
         desk.run(&DOWN).await.code(4);
     }
 }
@@ -83,9 +98,9 @@ async fn what_is_not_ours_is_refused_and_never_touched() {
     for row in &ROWS {
         let desk = (row.desk)().await;
         let called = (row.foreign)(&desk);
-        let before = desk.snapshot();
+        let before = snapshot(&desk);
         desk.run(&row.up()).await.code(5).says(called).says("hint: ");
-        assert_eq!(changes(&before, &desk.snapshot()), NOTHING, "{}", row.name);
+        assert_eq!(changes(&before, &snapshot(&desk)), NOTHING, "{}", row.name);
     }
 }
 
@@ -94,7 +109,7 @@ async fn a_creation_that_is_cut_short_is_mended_or_cleared_away() {
     for row in &ROWS {
         for mended in [true, false] {
             let desk = (row.desk)().await;
-            let before = desk.snapshot();
+            let before = snapshot(&desk);
             let running = desk.start(&row.up());
             assert!(running.says(|line| line.starts_with("… cluster ")).await);
             desk.gate.set(Rule::HoldAfter);
@@ -105,11 +120,12 @@ async fn a_creation_that_is_cut_short_is_mended_or_cleared_away() {
             running.signal(Signal::KILL);
             assert_eq!(running.ended().await.code, None, "{}", row.name);
             desk.gate.set(Rule::Open);
+            settled(&desk).await;
             if mended {
                 desk.run(&row.up()).await.code(0).says("alice is healthy");
             }
             desk.run(&DOWN).await.code(0);
-            assert_eq!(changes(&before, &desk.snapshot()), NOTHING, "{}, mended: {mended}", row.name);
+            assert_eq!(changes(&before, &snapshot(&desk)), NOTHING, "{}, mended: {mended}", row.name);
         }
     }
 }

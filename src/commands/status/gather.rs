@@ -224,10 +224,13 @@ async fn cluster_report(cx: &Context) -> ClusterReport {
 
 async fn argocd_report(cx: &Context) -> ArgoCdReport {
     let Some(shared) = cx.spec.argocd.shared() else {
-        return ArgoCdReport { version: cx.spec.argocd.version.clone(), placement: "co-located", shared: None };
+        let version = match cx.spec.installs_argocd() {
+            true => cx.spec.argocd.version.clone(),
+            false => version_there(cx).await,
+        };
+        return ArgoCdReport { version, placement: "co-located", shared: None };
     };
-    let version = async { version(&cx.require_argocd().await.ok()?).await };
-    let version = tokio::time::timeout(LIMIT, version).await.ok().flatten();
+    let version = version_there(cx).await;
     let expires = cx.facts().token_expires;
     let report = SharedReport {
         context: shared.context.clone(),
@@ -236,11 +239,14 @@ async fn argocd_report(cx: &Context) -> ArgoCdReport {
         token_expires: expires,
         warning: expires.and_then(|expires| token_warning(&cx.spec.name, expires, jiff::Timestamp::now())),
     };
-    ArgoCdReport {
-        version: version.unwrap_or_else(|| "of unknown version".into()),
-        placement: "shared",
-        shared: Some(report),
-    }
+    ArgoCdReport { version, placement: "shared", shared: Some(report) }
+}
+
+/// The version of an Argo CD that k8tre did not install.
+async fn version_there(cx: &Context) -> String {
+    let version = async { version(&cx.require_argocd().await.ok()?).await };
+    let version = tokio::time::timeout(LIMIT, version).await.ok().flatten();
+    version.unwrap_or_else(|| "of unknown version".into())
 }
 
 /// What a person has to know of a token that ends soon, or has ended.

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::expiry;
 use crate::names::EnvName;
 use crate::ports::kubeconfig;
-use crate::providers::{Checked, ClusterState, Ground, Provider};
+use crate::providers::{Checked, ClusterState, Provider};
+use crate::shared::fence;
 use crate::spec::{SharedArgoCd, VclusterSpec};
 
 /// For pods to end, and for the syncer to see what has gone.
@@ -51,12 +52,15 @@ impl Provider for VclusterProvider {
         access::context(&name.cluster())
     }
 
-    fn ground(&self) -> Option<Ground> {
-        let what = format!("a vCluster will be made in the namespace {}", self.spec.namespace);
-        Some(Ground { context: self.spec.host_context.clone(), what })
+    fn ground(&self, name: &EnvName) -> Option<String> {
+        let VclusterSpec { host_context, namespace, .. } = &self.spec;
+        Some(format!(
+            "{name} will be a vCluster in the namespace {namespace} of the cluster of context {host_context}."
+        ))
     }
 
     async fn check(&self, cx: &Context) -> Result<Checked> {
+        fence::refuse_protected(cx, &self.spec.host_context)?;
         let host = Host::open(cx, &self.spec).await.map_err(|error| error.with_kind(crate::error::Kind::Preflight))?;
         match host.state(&cx.id).await? {
             ClusterState::Foreign(why) => Err(self.not_ours(cx, &why)),

@@ -6,15 +6,18 @@ use super::host::open;
 use crate::error::{Error, Result};
 use crate::ports::kube::{Type, name_of};
 use crate::ports::kubeconfig;
-use crate::spec::VclusterSpec;
+use crate::spec::{ProviderSpec, Spec, VclusterSpec};
 
 /// A class of this provisioner makes no volumes: somebody does it by hand.
 const BY_HAND: &str = "kubernetes.io/no-provisioner";
 
 /// Completes what was given: the file that has the context, and whether the host provides volumes.
-pub async fn settle(spec: &mut VclusterSpec) -> Result<()> {
+pub async fn settle(spec: &mut Spec) -> Result<()> {
+    let ProviderSpec::Vcluster(spec) = &mut spec.provider else { return Ok(()) };
     if spec.host_kubeconfig.as_os_str().is_empty() {
-        let file = kubeconfig::with_context(&spec.host_context)?.ok_or_else(|| unknown_context(&spec.host_context))?;
+        let Some(file) = kubeconfig::with_context(&spec.host_context)? else {
+            return Err(kubeconfig::unknown_context(&spec.host_context)?);
+        };
         spec.host_kubeconfig = std::path::absolute(file)?;
     }
     if spec.persistent.is_none() {
@@ -23,14 +26,6 @@ pub async fn settle(spec: &mut VclusterSpec) -> Result<()> {
         spec.persistent = Some(provides(spec, classes)?);
     }
     Ok(())
-}
-
-fn unknown_context(context: &str) -> Error {
-    let error = Error::usage(format!("your kubeconfig has no context {}", crate::text::one_line(context, 100)));
-    match kubeconfig::contexts().unwrap_or_default() {
-        contexts if contexts.is_empty() => error.hint("export KUBECONFIG=FILE"),
-        contexts => error.hint(format!("there are: {}", crate::text::one_line(&contexts.join(", "), 300))),
-    }
 }
 
 /// Whether a claim would get its volume.

@@ -110,7 +110,7 @@ impl FakeClusters {
             namespace: text(&metadata["namespace"]),
             name: text(&metadata["name"]),
         };
-        self.world.lock().unwrap().clusters.get_mut(&birth).unwrap().store.patch(&key, object);
+        self.world.lock().unwrap().clusters.entry(birth).or_default().store.patch(&key, object);
     }
 
     /// What Argo CD reads where an Application names another address than the cluster's own git server.

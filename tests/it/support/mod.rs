@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod desk;
+pub mod existing;
 pub mod fake_argocd;
 pub mod fake_cluster;
 pub mod fake_docker;

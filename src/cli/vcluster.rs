@@ -1,19 +1,10 @@
-//! What makes the environment's cluster. Types only.
+//! The command line of `--provider vcluster`. Types only.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use crate::spec::{Expose, PodSecurity};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProviderKind {
-    /// Nodes as containers of this machine's Docker.
-    Kind,
-    /// A cluster in a namespace of another one.
-    Vcluster,
-}
 
 /// Where the vCluster's contents are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize, schemars::JsonSchema)]
@@ -23,16 +14,6 @@ pub enum Storage {
     Volume,
     /// In its pod: gone when that restarts.
     None,
-}
-
-#[derive(Debug, Clone, Default, Args)]
-pub struct ProviderArgs {
-    /// What makes the cluster [default: kind].
-    #[arg(long, value_enum, value_name = "PROVIDER", env = "K8TRE_PROVIDER", help_heading = "Cluster")]
-    pub provider: Option<ProviderKind>,
-
-    #[command(flatten)]
-    pub vcluster: VclusterArgs,
 }
 
 #[derive(Debug, Clone, Default, Args)]
