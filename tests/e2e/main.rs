@@ -24,3 +24,4 @@ mod smoke;
 mod status;
 mod support;
 mod sync;
+mod vcluster;
