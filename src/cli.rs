@@ -5,6 +5,7 @@ mod expiry;
 mod shared;
 mod up;
 mod values;
+mod vcluster;
 mod views;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use up::UP_EXAMPLES;
 pub use up::{RunArgs, UpArgs};
 use values::{duration, environment_name};
 pub use values::{life, size};
+pub use vcluster::{Storage, VclusterArgs};
 pub use views::{
     DiagnoseArgs, Drawing, GraphArgs, KubeconfigArgs, LogsArgs, NameFlag, OpenArgs, ShellArgs, StatusArgs,
 };

@@ -2,6 +2,8 @@
 //!
 //! The spec is kept in the journal, so that a later `up`, `status` or `down` needs no flags.
 
+mod vcluster;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,7 @@ use crate::gitops::preset::Preset;
 use crate::gitops::windows::Holds;
 use crate::gitops::world::IN_CLUSTER;
 use crate::names::EnvName;
+pub use vcluster::{Expose, PodSecurity, VCLUSTER_KUBERNETES, VCLUSTER_VERSION, VclusterSpec};
 
 /// Argo CD's version that k8tre is tested with, and whose manifest checksum it knows.
 pub const ARGOCD_VERSION: &str = "v3.6.1";
@@ -147,13 +150,15 @@ pub enum ProviderSpec {
     Kind,
     /// A cluster that is there already, and stays.
     Existing(ExistingSpec),
+    /// A vCluster on another cluster.
+    Vcluster(VclusterSpec),
 }
 
 impl ProviderSpec {
     pub fn existing(&self) -> Option<&ExistingSpec> {
         match self {
             ProviderSpec::Existing(existing) => Some(existing),
-            ProviderSpec::Kind => None,
+            ProviderSpec::Kind | ProviderSpec::Vcluster(_) => None,
         }
     }
 }

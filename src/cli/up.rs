@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values::{duration, key_value, life};
-use super::{NameArgs, SharedArgs};
+use super::{NameArgs, SharedArgs, VclusterArgs};
 use crate::settings::{ProviderKind, SourceKind};
 use crate::spec::SecretsMode;
 
@@ -70,7 +70,7 @@ pub struct UpArgs {
     #[arg(long, help_heading = "Branch")]
     pub rebase: bool,
 
-    /// What makes the cluster: kind, or nobody, for a cluster that is there already [default: kind].
+    /// What makes the cluster [default: kind].
     #[arg(long, value_enum, value_name = "PROVIDER", env = "K8TRE_PROVIDER", help_heading = "Cluster")]
     pub provider: Option<ProviderKind>,
     /// The cluster for `--provider existing`: a context of your kubeconfig. Nothing of it is made or deleted.
@@ -79,6 +79,8 @@ pub struct UpArgs {
     /// The kubeconfig that has this context [default: the first of KUBECONFIG that has it].
     #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     pub kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    pub vcluster: VclusterArgs,
     /// Image of the nodes of a kind cluster [default: one that k8tre is tested with].
     #[arg(long, value_name = "IMAGE", env = "K8TRE_NODE_IMAGE", help_heading = "Cluster")]
     pub node_image: Option<String>,

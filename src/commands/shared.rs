@@ -10,17 +10,17 @@ use crate::argocd::side::ArgoCd;
 use crate::cli::{RbacArgs, Shared, SharedListArgs};
 use crate::commands::App;
 use crate::context::Context;
-use crate::engine::StepId;
 use crate::error::{Error, Result};
 use crate::gitops::environment::yaml;
 use crate::journal::Journal;
+use crate::providers;
 use crate::report::{SCHEMA, age, expires, table};
 use crate::shared::environments::{self, Registered};
 use crate::shared::guest::{Guest, Reach};
 use crate::shared::policy::policy;
 use crate::shared::rights::{Subject, rbac};
 use crate::shared::{check, place};
-use crate::spec::{ExistingSpec, SharedArgoCd};
+use crate::spec::SharedArgoCd;
 use crate::steps::{CLUSTER, PROJECT, REGISTRATION, ROOT};
 
 /// Questions to clusters under way at once.
@@ -143,32 +143,23 @@ pub async fn check(app: &App, cx: &Context, at: &SharedArgoCd) -> Result<()> {
     Ok(())
 }
 
-/// What others use is written to only after somebody said so, once.
+/// Other people's Argo CD, or cluster, is written to only after somebody said so, once.
 pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
-    let name = &journal.spec.name;
-    let (what, first): (String, &[StepId]) = match (journal.spec.argocd.shared(), journal.spec.provider.existing()) {
-        (Some(shared), _) => (
-            format!(
-                "{name} will be registered in the Argo CD of context {}, namespace {}, as {}.",
-                shared.context, shared.namespace, shared.server
-            ),
-            &[REGISTRATION, PROJECT, ROOT],
-        ),
-        (None, Some(existing)) => {
-            let argocd = match existing.has_argocd {
-                true => "deployed by the Argo CD that is there",
-                false => "with an Argo CD of its own",
-            };
-            let ExistingSpec { context, flavour, .. } = existing;
-            (format!("{name} will be put into the {flavour} cluster of context {context}, {argocd}."), &[CLUSTER])
-        }
-        (None, None) => return Ok(()),
-    };
-    let begun = first.iter().any(|id| journal.steps.contains_key(*id));
-    if begun || yes {
-        if !begun {
-            app.ui.say(&what);
-        }
+    let mut all = Vec::new();
+    let begun = |steps: &[&str]| steps.iter().any(|id| journal.steps.contains_key(*id));
+    all.extend(providers::of(&journal.spec).ground(&journal.spec.name).filter(|_| !begun(&[CLUSTER])));
+    if let Some(shared) = journal.spec.argocd.shared().filter(|_| !begun(&[REGISTRATION, PROJECT, ROOT])) {
+        all.push(format!(
+            "{} will be registered in the Argo CD of context {}, namespace {}, as {}.",
+            journal.spec.name, shared.context, shared.namespace, shared.server
+        ));
+    }
+    if all.is_empty() {
+        return Ok(());
+    }
+    let what = all.join(" ");
+    if yes {
+        app.ui.say(&what);
         return Ok(());
     }
     match app.ui.confirm(&format!("{what} Go on?"), "--yes")? {

@@ -17,7 +17,7 @@ use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
 use crate::ports::git::{Checkout, Login};
 use crate::preflight::{self, Severity};
-use crate::providers::existing;
+use crate::providers::{existing, vcluster};
 use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
 use crate::shared::{credentials, place};
@@ -151,6 +151,7 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
     };
     let tree = tree.as_ref().map(|tree| tree as &dyn Tree);
     existing::settle::settle(&mut spec, args, saved.as_ref(), vendor_is_open, tree).await?;
+    vcluster::settle::settle(&mut spec).await?;
     place::settle(&mut spec, args.shared.argocd.as_deref(), saved.as_ref()).await?;
     source::settle(&mut spec, saved.as_ref(), checkout.as_ref()).await?;
     Ok((name, spec))

@@ -66,6 +66,16 @@ pub fn create_private_dir(path: &Path) -> Result<()> {
         .with_context(|| format!("cannot create the folder {}", path.display()))
 }
 
+/// Removes a file; fine when it is not there.
+pub fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file as a whole or not at all, readable by its owner alone: a new file beside it, forced
 /// to disk, then renamed over the old one.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<()> {

@@ -62,6 +62,14 @@ pub fn authority(file: &Path) -> Result<Option<String>> {
     Ok(cluster.and_then(|cluster| cluster.certificate_authority_data))
 }
 
+/// Removes an environment's own file, and the lock that kubectl and kind put beside it.
+pub fn remove(file: &Path) -> Result<()> {
+    let mut lock = file.as_os_str().to_owned();
+    lock.push(".lock");
+    dirs::remove_file(file)?;
+    dirs::remove_file(Path::new(&lock))
+}
+
 /// Whether the environment's context is in the user's file, with the same address.
 pub async fn is_merged(ours: &Path, users: &Path) -> Result<bool> {
     if !users.exists() {
@@ -110,6 +118,7 @@ pub async fn merge(ours: &Path, users: &Path) -> Result<()> {
             "set-cluster",
             &name,
             &format!("--server={server}"),
+            &format!("--tls-server-name={}", cluster.tls_server_name.unwrap_or_default()),
             "--embed-certs=true",
             &embedded("certificate-authority", &authority),
         ],

@@ -2,6 +2,7 @@
 
 pub mod existing;
 pub mod kind;
+pub mod vcluster;
 
 use std::fmt;
 
@@ -37,6 +38,11 @@ pub trait Provider: Send + Sync {
     /// Whether the cluster goes with the environment, and all that is in it along. If not, `down` takes out what `up` put in.
     fn owns_cluster(&self) -> bool {
         true
+    }
+
+    /// What will be made in a cluster that others use too, in a sentence; asked about before the first write.
+    fn ground(&self, _name: &EnvName) -> Option<String> {
+        None
     }
 
     /// All that can be known to be wrong before anything is made. Refuses a cluster that is not this environment's.
@@ -83,6 +89,11 @@ pub trait Provider: Send + Sync {
         false
     }
 
+    /// What it takes of the cluster that carries it, for people.
+    async fn usage(&self, _cx: &Context) -> Option<String> {
+        None
+    }
+
     /// Containers of this machine's Docker that are the running nodes, for the images.
     async fn image_nodes(&self, _cx: &Context) -> Result<Vec<String>> {
         Ok(Vec::new())
@@ -121,6 +132,7 @@ pub struct Checked {
 pub fn of(spec: &Spec) -> Box<dyn Provider> {
     match &spec.provider {
         ProviderSpec::Kind => Box::new(kind::KindProvider),
+        ProviderSpec::Vcluster(spec) => Box::new(vcluster::VclusterProvider { spec: spec.clone() }),
         ProviderSpec::Existing(existing) => Box::new(existing::Existing { spec: existing.clone() }),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The files are read here; `settle` puts all answers together.
 
+mod provider;
 mod settle;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::prerequisites;
 use crate::spec::{Prerequisite, PresetSpec, SecretsMode};
 
+pub use provider::VclusterFile;
 pub use settle::{Found, settle};
 
 /// Name of the settings file at the root of a TRE repository.
@@ -51,6 +53,8 @@ pub struct FileSettings {
     pub provider: Option<ProviderKind>,
     /// The cluster for `provider = "existing"`: a context of the user's kubeconfig.
     pub context: Option<String>,
+    /// A vCluster's host, version and values.
+    pub vcluster: VclusterFile,
     /// Image of the nodes of a kind cluster.
     pub node_image: Option<String>,
     /// kind configuration: `single`, `workers`, `ingress`, or a file.
@@ -86,6 +90,8 @@ pub enum ProviderKind {
     Kind,
     /// A cluster that is there already, and stays.
     Existing,
+    /// A cluster in a namespace of another one, made for the environment.
+    Vcluster,
 }
 
 /// The Argo CD of the environment.
@@ -145,7 +151,11 @@ impl FileSettings {
     /// Paths in a file are meant from where the file is.
     fn anchor(&mut self, folder: &Path) {
         let files = self.prerequisites.iter_mut().filter_map(|prerequisite| prerequisite.values.as_mut());
-        files.chain(&mut self.argocd.manifest).for_each(|file| *file = folder.join(&*file));
+        let files = files.chain(&mut self.argocd.manifest);
+        files
+            .chain(&mut self.vcluster.chart)
+            .chain(&mut self.vcluster.values)
+            .for_each(|file| *file = folder.join(&*file));
         let places = self
             .prerequisites
             .iter_mut()

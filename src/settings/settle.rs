@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{FileSettings, ProviderKind, SourceKind};
+use super::provider::provider;
+use super::{FileSettings, SourceKind};
 use crate::cli::{self, UpArgs};
 use crate::error::{Error, Result};
 use crate::expiry;
 use crate::gitops::ci_secrets;
 use crate::names::EnvName;
 use crate::spec::{
-    ARGOCD_VERSION, ArgoCdAt, ArgoCdSpec, ExistingSpec, KindSpec, Prerequisite, PresetSpec, ProviderSpec, SecretsSpec,
-    SharedArgoCd, Source, Spec,
+    ARGOCD_VERSION, ArgoCdAt, ArgoCdSpec, KindSpec, Prerequisite, PresetSpec, SecretsSpec, SharedArgoCd, Source, Spec,
 };
 
 /// What is known of the repository before anything is decided.
@@ -100,7 +100,7 @@ pub fn settle(
         skip,
         only,
         with: apps(&args.with, saved.map(|s| &s.with), |f| &f.with),
-        provider: provider(args, saved, files)?,
+        provider: provider(name, args, saved, files)?,
         kind: KindSpec {
             node_image: text(&args.node_image, saved.and_then(|s| s.kind.node_image.as_ref()), |f| {
                 f.node_image.clone()
@@ -134,37 +134,6 @@ pub fn settle(
         expires: expires(args, saved, files, Timestamp::now())?,
         merge_kubeconfig: switch(args.merge_kubeconfig, saved.map(|s| s.merge_kubeconfig), |f| f.merge_kubeconfig),
     })
-}
-
-/// What makes the cluster, as it is given: what is in an existing one is found out afterwards.
-fn provider(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Result<ProviderSpec> {
-    let saved = saved.map(|saved| &saved.provider);
-    let kind = args.provider.or(match saved {
-        Some(ProviderSpec::Kind) => Some(ProviderKind::Kind),
-        Some(ProviderSpec::Existing(_)) => Some(ProviderKind::Existing),
-        None => files.iter().find_map(|file| file.provider),
-    });
-    if kind.unwrap_or(ProviderKind::Kind) == ProviderKind::Kind {
-        // A variable or a file may name a context for other environments.
-        return match args.kubeconfig.is_some() {
-            true => Err(Error::usage("--kubeconfig is for a cluster that is there already")
-                .hint("say so: --provider existing --context CONTEXT")),
-            false => Ok(ProviderSpec::Kind),
-        };
-    }
-    if let Some(ProviderSpec::Existing(existing)) = saved {
-        return Ok(ProviderSpec::Existing(existing.clone()));
-    }
-    let context = args.context.clone().or_else(|| files.iter().find_map(|file| file.context.clone()));
-    let context = context.ok_or_else(|| {
-        Error::usage("which cluster is meant is not said").hint("a context of your kubeconfig: --context CONTEXT")
-    })?;
-    Ok(ProviderSpec::Existing(ExistingSpec {
-        context,
-        kubeconfig: PathBuf::new(),
-        flavour: String::new(),
-        has_argocd: false,
-    }))
 }
 
 /// A flag counts from now on; what a file says is for environments that are made.

@@ -13,13 +13,15 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::kube::{Kube, Type, condition, name_of, secret_value};
-use crate::steps::{ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, IMAGES, PREREQUISITES, ROOT, objects};
+use crate::steps::{ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, IMAGES, PREREQUISITES, ROOT, objects, rollout};
 
 /// On the namespace: digest of what was applied as a whole.
 const APPLIED: &str = "k8tre.dev/argocd";
 /// Label of all that is in Argo CD's manifest.
 const PARTS: &str = "app.kubernetes.io/part-of=argocd";
 const POLL: Duration = Duration::from_millis(150);
+/// A cluster that pulls its images itself may take its time.
+const ROLLOUT: Duration = Duration::from_secs(600);
 
 pub struct ArgoCdConfig {
     pub after_prerequisites: bool,
@@ -224,7 +226,7 @@ impl Step<Context> for ArgoCdWorkloads {
     }
 
     fn limit(&self) -> Duration {
-        Duration::from_secs(300)
+        ROLLOUT + Duration::from_secs(60)
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
@@ -238,7 +240,7 @@ impl Step<Context> for ArgoCdWorkloads {
             if let Some(path) = objects::difference(&actual["spec"], &essentials(workload)) {
                 return Ok(State::Drifted(format!("{name} differs at spec.{path}")));
             }
-            if !objects::rolled_out(&actual) {
+            if !rollout::is_done(&actual) {
                 return Ok(State::Drifted(format!("{name} is not ready")));
             }
         }
@@ -249,7 +251,7 @@ impl Step<Context> for ArgoCdWorkloads {
         let kube = cx.require_kube().await?;
         let workloads = (self.pick)(cx.install().await?);
         objects::apply_all(&kube, workloads, NAMESPACE).await?;
-        objects::await_rollout(&kube, workloads, NAMESPACE, |text| cx.detail(self.id, text)).await
+        rollout::wait(&kube, workloads, NAMESPACE, ROLLOUT, |text| cx.detail(self.id, text)).await
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {

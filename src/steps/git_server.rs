@@ -15,9 +15,10 @@ use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::kube::Type;
 use crate::ports::transport;
-use crate::steps::{ARGOCD_CONFIG, CLUSTER, GIT_SERVER, IMAGES, objects};
+use crate::steps::{ARGOCD_CONFIG, CLUSTER, GIT_SERVER, IMAGES, objects, rollout};
 
 const NAME: &str = "k8tre-git";
+const ROLLOUT: Duration = Duration::from_secs(600);
 
 /// What Argo CD reads.
 pub fn url() -> String {
@@ -155,7 +156,7 @@ impl Step<Context> for GitServer {
     }
 
     fn limit(&self) -> Duration {
-        Duration::from_secs(180)
+        ROLLOUT + Duration::from_secs(60)
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
@@ -167,7 +168,7 @@ impl Step<Context> for GitServer {
             }
         }
         let running = kube.get(&Type::new("apps/v1", "Deployment"), NAMESPACE, NAME).await?;
-        Ok(match running.is_some_and(|deployment| objects::rolled_out(&deployment)) {
+        Ok(match running.is_some_and(|deployment| rollout::is_done(&deployment)) {
             true => State::Ready,
             false => State::Drifted("its pod is not ready".into()),
         })
@@ -180,7 +181,7 @@ impl Step<Context> for GitServer {
             objects::refuse_foreign(&kube, object, NAMESPACE, &cx.id).await?;
         }
         objects::apply_all(&kube, &desired, NAMESPACE).await?;
-        objects::await_rollout(&kube, &desired[1..], NAMESPACE, |text| cx.detail(GIT_SERVER, text)).await
+        rollout::wait(&kube, &desired[1..], NAMESPACE, ROLLOUT, |text| cx.detail(GIT_SERVER, text)).await
     }
 
     async fn undo(&self, cx: &Context) -> Result<()> {

@@ -21,6 +21,7 @@ pub mod publish_remote;
 pub mod registration;
 pub mod registration_shared;
 pub mod repository_access;
+pub mod rollout;
 pub mod root;
 pub mod sample;
 pub mod secrets;

@@ -113,36 +113,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether a Deployment or StatefulSet runs the generation that was asked for.
-pub fn rolled_out(workload: &Value) -> bool {
-    let status = &workload["status"];
-    let wanted = workload["spec"]["replicas"].as_u64().unwrap_or(1);
-    let number = |key: &str| status[key].as_u64().unwrap_or(0);
-    wanted > 0
-        && status["observedGeneration"] == workload["metadata"]["generation"]
-        && number("updatedReplicas") >= wanted
-        && number("readyReplicas") >= wanted
-}
-
-/// Waits until each of these workloads is rolled out. The engine bounds the wait.
-pub async fn await_rollout(kube: &Kube, workloads: &[Value], namespace: &str, say: impl Fn(&str)) -> Result<()> {
-    loop {
-        let mut missing = Vec::new();
-        for workload in workloads {
-            let name = name_of(workload)?;
-            let actual = kube.get(&Type::of(workload)?, namespace, name).await?;
-            if !actual.is_some_and(|actual| rolled_out(&actual)) {
-                missing.push(name);
-            }
-        }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        say(&format!("waiting for {}", missing.join(", ")));
-        tokio::time::sleep(POLL).await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,16 +125,5 @@ mod tests {
         let wanted = json!({"spec": {"containers": [{"image": "c"}]}});
         assert_eq!(difference(&actual, &wanted).as_deref(), Some("spec.containers.0.image"));
         assert_eq!(difference(&actual, &json!({"spec": {"replicas": 2}})).as_deref(), Some("spec.replicas"));
-    }
-
-    #[test]
-    fn a_scaled_down_or_outdated_workload_is_not_rolled_out() {
-        let workload = |replicas: u64, observed: u64| {
-            json!({"metadata": {"generation": 2}, "spec": {"replicas": replicas},
-                   "status": {"observedGeneration": observed, "updatedReplicas": replicas, "readyReplicas": replicas}})
-        };
-        assert!(rolled_out(&workload(1, 2)));
-        assert!(!rolled_out(&workload(0, 2)), "scaled to zero");
-        assert!(!rolled_out(&workload(1, 1)), "an older generation");
     }
 }

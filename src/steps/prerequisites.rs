@@ -10,7 +10,7 @@ use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::ports::kube::{Kube, Type, condition, name_of};
 use crate::prerequisites::{Prepared, outline};
-use crate::steps::{CLUSTER, IMAGES, PREREQUISITES, objects};
+use crate::steps::{CLUSTER, IMAGES, PREREQUISITES, objects, rollout};
 
 /// On every object: digest of the manifest that it came from.
 const APPLIED: &str = "k8tre.dev/prerequisite";
@@ -139,7 +139,7 @@ async fn unready(kube: &Kube, prepared: &Prepared, batch: &[Value]) -> Result<Op
         let of = Type::of(object)?;
         let is_ready: fn(&Value) -> bool = match of.kind() {
             "CustomResourceDefinition" => |there| condition(there, "Established").is_some(),
-            "Deployment" | "StatefulSet" => objects::rolled_out,
+            "Deployment" | "StatefulSet" => rollout::is_done,
             "DaemonSet" => |there| {
                 let number = |key: &str| there["status"][key].as_u64().unwrap_or(0);
                 there["status"]["observedGeneration"] == there["metadata"]["generation"]

@@ -25,3 +25,4 @@ mod smoke;
 mod status;
 mod support;
 mod sync;
+mod vcluster;

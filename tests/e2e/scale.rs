@@ -19,8 +19,8 @@ const DEGRADED: usize = 20;
 /// Programs that were built to be debugged take their time.
 const SLOWER: u32 = if cfg!(debug_assertions) { 6 } else { 1 };
 const LIMIT: Duration = Duration::from_millis(1500);
-/// KiB. A program for debugging is larger by itself.
-const MEMORY: u64 = if cfg!(debug_assertions) { 180 << 10 } else { 100 << 10 };
+/// KiB, of 100 MB. A program for debugging is larger by itself.
+const MEMORY: u64 = if cfg!(debug_assertions) { 180 << 10 } else { 100_000_000 >> 10 };
 
 #[test]
 fn status_of_a_thousand_applications_is_quick_small_and_asks_for_pages() {

@@ -17,8 +17,8 @@ use crate::audit::Audit;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
-use crate::ports::dirs;
 use crate::ports::kube::{Kube, Type};
+use crate::ports::{dirs, kubeconfig as kubeconfigs};
 use crate::providers::{Checked, ClusterState, Provider};
 use crate::spec::{ExistingSpec, SharedArgoCd};
 
@@ -65,6 +65,15 @@ impl Provider for Existing {
 
     fn owns_cluster(&self) -> bool {
         false
+    }
+
+    fn ground(&self, name: &EnvName) -> Option<String> {
+        let ExistingSpec { context, flavour, has_argocd, .. } = &self.spec;
+        let argocd = match has_argocd {
+            true => "deployed by the Argo CD that is there",
+            false => "with an Argo CD of its own",
+        };
+        Some(format!("{name} will be put into the {flavour} cluster of context {context}, {argocd}."))
     }
 
     async fn check(&self, cx: &Context) -> Result<Checked> {
@@ -115,15 +124,9 @@ impl Provider for Existing {
     }
 
     async fn delete(&self, cx: &Context) -> Result<()> {
-        match std::fs::remove_file(cx.kubeconfig()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("cannot remove {}", cx.kubeconfig().display()))
-            }
-            _ => {
-                cx.forget_kube();
-                Ok(())
-            }
-        }
+        kubeconfigs::remove(&cx.kubeconfig())?;
+        cx.forget_kube();
+        Ok(())
     }
 
     async fn server_for(&self, _name: &EnvName, _argocd: &ArgoCd, _shared: &SharedArgoCd) -> Result<String> {

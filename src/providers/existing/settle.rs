@@ -62,7 +62,9 @@ fn same(saved: &Spec, spec: &Spec, args: &UpArgs) -> Result<()> {
             return Ok(());
         }
         (ProviderSpec::Existing(saved), _) => format!("is in the cluster of context {}", saved.context),
-        (one, other) if one == other => return Ok(()),
+        (ProviderSpec::Kind, ProviderSpec::Kind) | (ProviderSpec::Vcluster(_), ProviderSpec::Vcluster(_)) => {
+            return Ok(());
+        }
         _ => "has a cluster of its own".to_owned(),
     };
     Err(Error::usage(format!("{} {now}, and cannot move to another one", saved.name))

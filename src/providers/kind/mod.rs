@@ -10,14 +10,14 @@ pub mod owner;
 pub mod prepared;
 mod provider;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, Result, ResultExt};
-use crate::ports::dirs;
 use crate::ports::docker::{ContainerState, Docker};
 use crate::ports::machine::Machine;
 use crate::ports::process::Program;
+use crate::ports::{dirs, kubeconfig};
 use crate::providers::ClusterState;
 use owner::CLUSTER_LABEL;
 
@@ -173,8 +173,7 @@ impl Kind {
         for volume in nodes.ours.iter().flat_map(|node| &node.volumes) {
             self.docker.remove_volume(volume).await?;
         }
-        gone(kubeconfig)?;
-        gone(&lock_beside(kubeconfig))
+        kubeconfig::remove(kubeconfig)
     }
 
     /// Removes our containers of this cluster, and looks whether they are gone.
@@ -302,20 +301,5 @@ fn fresh(kubeconfig: &Path) -> Result<()> {
     if let Some(folder) = kubeconfig.parent() {
         dirs::create_private_dir(folder)?;
     }
-    gone(kubeconfig)
-}
-
-fn gone(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn lock_beside(kubeconfig: &Path) -> PathBuf {
-    let mut name = kubeconfig.as_os_str().to_owned();
-    name.push(".lock");
-    PathBuf::from(name)
+    dirs::remove_file(kubeconfig)
 }
