@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::gitops::ci_secrets::{self, CiSecrets};
 use crate::gitops::finding::Finding;
+use crate::gitops::kustomize;
 use crate::gitops::named::{Named, named};
 use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
 use crate::gitops::predict::{Prediction, predict};
@@ -148,9 +149,49 @@ pub fn check_sample(spec: &Spec, cluster_name: &str) -> Result<()> {
 
 /// What Argo CD will make of a sample that is not written yet.
 pub fn of_sample(spec: &Spec, cluster_name: &str) -> Result<Prediction> {
+    Ok(build(spec, cluster_name, None, &sample_tree())?.prediction)
+}
+
+fn sample_tree() -> MemoryTree<'static> {
     let files = sample::files().into_iter();
-    let tree = MemoryTree::new(files.map(|(path, content)| (path.to_string_lossy().into_owned(), content)));
-    Ok(build(spec, cluster_name, None, &tree)?.prediction)
+    MemoryTree::new(files.map(|(path, content)| (path.to_string_lossy().into_owned(), content)))
+}
+
+/// An object that an Application will deploy.
+pub struct Planned {
+    pub application: String,
+    pub object: Value,
+}
+
+/// Objects that the files of the Applications name, as far as kustomize can be followed without its program; a sample
+/// need not be written for it.
+pub fn planned(spec: &Spec, cluster_name: &str, is_written: bool) -> Result<Vec<Planned>> {
+    let sample = sample_tree();
+    if !is_written {
+        return planned_of(spec, cluster_name, &sample);
+    }
+    let checkout = Checkout::open(&spec.repo)?;
+    let commit = checkout.tip(&spec.name.branch())?.map_or_else(|| checkout.resolve(&spec.base), Ok)?;
+    planned_of(spec, cluster_name, &checkout.tree(commit)?)
+}
+
+fn planned_of(spec: &Spec, cluster_name: &str, tree: &dyn Tree) -> Result<Vec<Planned>> {
+    let built = build(spec, cluster_name, None, tree)?;
+    let branch = built.made.tree(tree);
+    let mut planned = Vec::new();
+    for app in &built.prediction.applications {
+        // What is no kustomization, or a broken one, is for Argo CD to say.
+        let Ok(objects) = kustomize::build(&branch, &app.path) else { continue };
+        for one in objects.objects {
+            let mut object = one.document.value;
+            let metadata = &mut object["metadata"];
+            if metadata["namespace"].is_null() {
+                metadata["namespace"] = Value::String(app.namespace.to_string());
+            }
+            planned.push(Planned { application: app.name.to_string(), object });
+        }
+    }
+    Ok(planned)
 }
 
 /// The list of secrets; `None` where the branch has none.

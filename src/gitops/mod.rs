@@ -11,7 +11,7 @@ pub mod finding;
 mod functions;
 mod generate;
 mod glob;
-mod kustomize;
+pub mod kustomize;
 pub mod labels;
 pub mod lint;
 pub mod named;

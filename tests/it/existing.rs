@@ -88,6 +88,15 @@ async fn what_would_not_go_well_is_refused_with_the_reason() {
         "one cluster takes one",
     )
     .await;
+    refused(
+        &|desk| {
+            let metadata = json!({"name": "portal", "namespace": "portal"});
+            plant(desk, "deployments", json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}));
+        },
+        5,
+        "would take over what is there already",
+    )
+    .await;
     refused(&|desk| desk.write("home/.kube/config", "{}"), 2, "no context lab").await;
 }
 

@@ -1,5 +1,7 @@
 //! All that can be known to be wrong with an existing cluster before anything is put into it.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::argocd::NAMESPACE;
@@ -7,8 +9,10 @@ use crate::argocd::side::ArgoCd;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::gitops::world::IN_CLUSTER;
+use crate::overlay::{self, Planned};
 use crate::ports::kube::{Kube, Right, Type, name_of};
 use crate::preflight::Finding;
+use crate::sample;
 use crate::shared::check::{self, version};
 use crate::shared::fence;
 use crate::spec::{ARGOCD_VERSION, ExistingSpec, SharedArgoCd};
@@ -23,6 +27,9 @@ pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Vec<
     let argocd = ArgoCd { kube, namespace: NAMESPACE.to_owned() };
     for object in git_server::names() {
         refuse_foreign(cx, &argocd.kube, spec, &object).await?;
+    }
+    if cx.facts().namespaces.is_none() {
+        nothing_taken_over(cx, &argocd.kube, spec).await?;
     }
     if !spec.has_argocd {
         nothing_in_the_way(cx, &argocd.kube, spec).await?;
@@ -80,6 +87,37 @@ async fn nothing_in_the_way(cx: &Context, kube: &Kube, spec: &ExistingSpec) -> R
         refuse_foreign(cx, kube, spec, object).await?;
     }
     Ok(())
+}
+
+/// What the Applications would deploy under a name that is there already: Argo CD would take it over, and delete it with
+/// the Application.
+async fn nothing_taken_over(cx: &Context, kube: &Kube, spec: &ExistingSpec) -> Result<()> {
+    let is_written = !cx.spec.sample || sample::is_sample(&cx.spec.repo).await?;
+    let planned = overlay::planned(&cx.spec, &cx.cluster_name(), is_written)?;
+    let mut types: BTreeMap<String, Option<Type>> = BTreeMap::new();
+    let mut taken = Vec::new();
+    for Planned { application, object } in &planned {
+        let (Ok(of), Ok(name)) = (Type::of(object), name_of(object)) else { continue };
+        let key = format!("{} {}", object["apiVersion"], object["kind"]);
+        if !types.contains_key(&key) {
+            types.insert(key.clone(), kube.discover(object).await?);
+        }
+        let Some(Some(known)) = types.get(&key) else { continue };
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        if kube.get(known, namespace, name).await?.is_some() {
+            taken.push(format!("{} {name}  of {application}", of.kind()));
+        }
+    }
+    if taken.is_empty() {
+        return Ok(());
+    }
+    Err(Error::preflight(format!(
+        "the environment would take over what is there already in the cluster of context {}, and delete it with `down`",
+        spec.context
+    ))
+    .detail(taken.join("\n"))
+    .hint("leave these apps out: --skip APP, or give what they deploy other names in your repository")
+    .hint("or, if nobody needs what is there, remove it first"))
 }
 
 /// The cluster gets another name in Argo CD with our Secret: who uses the one that it has without a Secret would lose it.
