@@ -11,7 +11,7 @@ use super::cli_repository::{REMOTE, demanding, give_remote};
 use super::cli_whole::sample_in;
 use super::support::desk::{Desk, Ended, Running, changes};
 use super::support::gate::Rule;
-use super::support::{existing, shared};
+use super::support::{existing, shared, vcluster};
 
 /// Cells at work at once: they wait for fakes and timers more than they compute.
 const AT_ONCE: usize = 3;
@@ -57,10 +57,18 @@ enum Repository {
     Shared,
     /// The user's own, in a cluster that is there already.
     Existing,
+    /// The same, in a vCluster.
+    Vcluster,
 }
 
-const REPOSITORIES: [Repository; 5] =
-    [Repository::Sample, Repository::Own, Repository::Remote, Repository::Shared, Repository::Existing];
+const REPOSITORIES: [Repository; 6] = [
+    Repository::Sample,
+    Repository::Own,
+    Repository::Remote,
+    Repository::Shared,
+    Repository::Existing,
+    Repository::Vcluster,
+];
 
 #[derive(Debug, Clone)]
 struct Cell {
@@ -95,6 +103,24 @@ const UP_SHARED: [&str; 12] = [
 ];
 const UP_EXISTING: [&str; 11] =
     ["dev", "up", "alice", "-v", "--repo", "../tre", "--provider", "existing", "--context", existing::LAB, "--yes"];
+const UP_VCLUSTER: [&str; 16] = [
+    "dev",
+    "up",
+    "alice",
+    "--merge-kubeconfig",
+    "-v",
+    "--repo",
+    "../tre",
+    "--provider",
+    "vcluster",
+    "--host-context",
+    vcluster::HOST,
+    "--vcluster-storage",
+    "volume",
+    "--vcluster-node-address",
+    "127.0.0.1",
+    "--yes",
+];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
 const UP_OWN: [&str; 9] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
@@ -107,16 +133,19 @@ impl Repository {
             Repository::Remote => &UP_REMOTE,
             Repository::Shared => &UP_SHARED,
             Repository::Existing => &UP_EXISTING,
+            Repository::Vcluster => &UP_VCLUSTER,
         }
     }
 
     async fn on_a_desk(self) -> Desk {
-        if self == Repository::Shared {
-            return shared::desk().await;
-        }
-        let desk = Desk::new().await;
+        let desk = match self {
+            Repository::Shared => return shared::desk().await,
+            Repository::Vcluster => vcluster::desk().await,
+            _ => Desk::new().await,
+        };
         match self {
             Repository::Sample | Repository::Shared => {}
+            Repository::Vcluster => demanding(&desk).await,
             Repository::Own => demanding(&desk).await,
             Repository::Remote => {
                 sample_in(&desk, "tre").await;
