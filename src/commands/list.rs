@@ -17,6 +17,9 @@ struct Row {
     provider: Option<&'static str>,
     cluster: String,
     state: String,
+    /// What it takes of the cluster that carries it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<String>,
     repository: String,
     branch: String,
     created: Option<jiff::Timestamp>,
@@ -34,7 +37,12 @@ pub async fn run(app: &App) -> Result<u8> {
         };
         let facts = Box::new(journal.facts.clone());
         let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), Options::default(), app.ui.clone());
-        let state = match cx.provider().observe(&cx).await {
+        let observed = cx.provider().observe(&cx).await;
+        let usage = match observed {
+            Ok(ClusterState::Running) => cx.provider().usage(&cx).await,
+            _ => None,
+        };
+        let state = match observed {
             Ok(ClusterState::Stopped(_)) if journal.facts.paused_at.is_some() => "paused".to_owned(),
             Ok(state) => state.to_string(),
             Err(error) => format!("unknown: {}", error.message()),
@@ -44,6 +52,7 @@ pub async fn run(app: &App) -> Result<u8> {
             provider: Some(cx.provider().name()),
             cluster: cx.provider().cluster(&journal.spec.name),
             state,
+            usage,
             repository: journal.spec.repo.display().to_string(),
             branch: journal.spec.name.branch(),
             created: Some(journal.created),
@@ -56,12 +65,20 @@ pub async fn run(app: &App) -> Result<u8> {
     } else if rows.is_empty() {
         app.ui.say("no environments; make one: k8tre dev up --sample");
     } else {
+        // Only of clusters that several share does it matter.
+        let shared = rows.iter().any(|row| row.usage.is_some());
         let lines = rows.iter().map(|row| {
             let created = row.created.map(age).unwrap_or_default();
             let expires = row.expires.map(expires).unwrap_or_else(|| "-".into());
-            vec![row.name.clone(), row.state.clone(), created, expires, row.branch.clone(), row.repository.clone()]
+            let mut cells = vec![row.name.clone(), row.state.clone(), created, expires, row.branch.clone()];
+            cells.extend(shared.then(|| row.usage.clone().unwrap_or_else(|| "-".into())));
+            cells.push(row.repository.clone());
+            cells
         });
-        app.ui.data(&table(&["NAME", "CLUSTER", "AGE", "EXPIRES", "BRANCH", "REPOSITORY"], lines));
+        let mut header = vec!["NAME", "CLUSTER", "AGE", "EXPIRES", "BRANCH"];
+        header.extend(shared.then_some("ASKS FOR"));
+        header.push("REPOSITORY");
+        app.ui.data(&table(&header, lines));
     }
     Ok(0)
 }
@@ -72,6 +89,7 @@ fn row_without_journal(name: &crate::names::EnvName, state: &str) -> Row {
         provider: None,
         cluster: name.cluster(),
         state: state.to_owned(),
+        usage: None,
         repository: String::new(),
         branch: name.branch(),
         created: None,

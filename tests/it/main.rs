@@ -40,3 +40,4 @@ mod shared;
 mod sync;
 mod sync_leaves;
 mod use_app;
+mod vcluster;

@@ -10,6 +10,7 @@ use super::faults::settled;
 use super::support::desk::{Desk, changes};
 use super::support::existing::{self, snapshot};
 use super::support::gate::Rule;
+use super::support::vcluster;
 
 const NOTHING: [&str; 0] = [];
 const DOWN: [&str; 3] = ["dev", "down", "alice"];
@@ -27,7 +28,7 @@ struct Row {
     foreign: fn(&Desk) -> &'static str,
 }
 
-const ROWS: [Row; 2] = [
+const ROWS: [Row; 3] = [
     Row {
         name: "kind",
         flags: &["--sample"],
@@ -47,6 +48,27 @@ const ROWS: [Row; 2] = [
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
             desk.clusters.plant(existing::LAB, "namespaces", &namespace);
             "Namespace argocd"
+        },
+    },
+    Row {
+        name: "vcluster",
+        flags: &[
+            "--sample",
+            "--provider",
+            "vcluster",
+            "--host-context",
+            vcluster::HOST,
+            "--vcluster-storage",
+            "volume",
+            "--vcluster-node-address",
+            "127.0.0.1",
+            "--yes",
+        ],
+        pauses: true,
+        desk: || Box::pin(vcluster::desk()),
+        foreign: |desk| {
+            vcluster::take_namespace(desk, None);
+            "namespace k8tre-alice"
         },
     },
 ];

@@ -94,7 +94,7 @@ fn takes_pods(node: &Value) -> bool {
         && !taints.any(|taint| matches!(taint["effect"].as_str(), Some("NoSchedule" | "NoExecute")))
 }
 
-fn amount(resources: &Value) -> Amount {
+pub fn amount(resources: &Value) -> Amount {
     let text = |key: &str| match &resources[key] {
         Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::host::{Host, desired};
 use super::{access, chart, delete, helm, values};
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 use crate::ports::dirs;
 use crate::ports::kube::Type;
 use crate::spec::VclusterSpec;
@@ -76,13 +76,9 @@ fn write_values(cx: &Context, host: &Host<'_>, folder: &Path) -> Result<Vec<Path
     let mut own = Value::Null;
     let mut all =
         vec![file("common.yaml", values::COMMON)?, file("settled.yaml", &values::settled(host.spec).to_string())?];
-    if let Some(users) = &host.spec.values {
-        let content = std::fs::read_to_string(users)
-            .with_context(|| format!("cannot read the values {}", users.display()))
-            .hint("--vcluster-values FILE")?;
-        own =
-            serde_saphyr::from_str(&content).with_context(|| format!("cannot read the values {}", users.display()))?;
+    if let Some((content, values)) = values::users(host.spec)? {
         all.push(file("users.yaml", &content)?);
+        own = values;
     }
     let server = cx.spec.argocd.shared().and_then(|shared| shared.server.parse::<http::Uri>().ok());
     let others = [server.as_ref().and_then(http::Uri::host), host.spec.node_address.as_deref()];

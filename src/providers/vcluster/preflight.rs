@@ -3,8 +3,8 @@
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::capacity::{Amount, left, requested_by};
-use super::helm;
 use super::host::{Host, pod_type};
+use super::{helm, values};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ports::kube::{Right, Type};
@@ -12,8 +12,8 @@ use crate::preflight::Finding;
 use crate::spec::{Expose, VclusterSpec};
 
 const AT_ONCE: usize = 8;
-/// What the control plane and its name server ask for, and each pod of Argo CD by the namespace's LimitRange.
-const CONTROL_PLANE: Amount = Amount { millicores: 220, memory: 320 << 20, pods: 2 };
+/// What its name server asks for, with the pods of both; and each pod of Argo CD by the namespace's LimitRange.
+const NAME_SERVER: Amount = Amount { millicores: 20, memory: 64 << 20, pods: 2 };
 const ARGOCD: Amount = Amount { millicores: 120, memory: 384 << 20, pods: 6 };
 
 pub async fn findings(cx: &Context, host: &Host<'_>) -> Result<Vec<Finding>> {
@@ -23,7 +23,13 @@ pub async fn findings(cx: &Context, host: &Host<'_>) -> Result<Vec<Finding>> {
         findings.push(Finding::blocker("helm-missing", error.to_string()).fix(fix));
     }
     findings.extend(rights(host).await?);
-    findings.extend(room(cx, host).await);
+    let own = values::users(host.spec)?.map(|(_, values)| values).unwrap_or_default();
+    let mut needed = values::requests(&own);
+    needed += NAME_SERVER;
+    if cx.spec.argocd.shared().is_none() {
+        needed += ARGOCD;
+    }
+    findings.extend(room(host, needed).await);
     Ok(findings)
 }
 
@@ -85,7 +91,7 @@ async fn rights(host: &Host<'_>) -> Result<Option<Finding>> {
 }
 
 /// Whether the host can carry one more.
-async fn room(cx: &Context, host: &Host<'_>) -> Vec<Finding> {
+async fn room(host: &Host<'_>, needed: Amount) -> Vec<Finding> {
     let nodes = host.kube.list(&Type::new("v1", "Node"), "", "").await;
     let pods = host.kube.list(&pod_type(), "", "").await;
     let (Ok(nodes), Ok(pods)) = (nodes, pods) else {
@@ -93,10 +99,6 @@ async fn room(cx: &Context, host: &Host<'_>) -> Vec<Finding> {
             format!("what {} has left cannot be known: you may not list its nodes and pods", host.spec.host_context);
         return vec![Finding::info("host-room-unknown", what)];
     };
-    let mut needed = CONTROL_PLANE;
-    if cx.spec.argocd.shared().is_none() {
-        needed += ARGOCD;
-    }
     let left = left(&nodes, &pods);
     let Some(missing) = left.lacking(needed) else { return Vec::new() };
     let what = format!(

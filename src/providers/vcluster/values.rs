@@ -1,10 +1,12 @@
-//! What the chart is told. Pure.
+//! What the chart is told. Pure, but for the user's own file.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::Names;
+use super::capacity::{Amount, amount};
+use crate::error::{Result, ResultExt};
 use crate::spec::{Expose, VclusterSpec};
 
 /// Of every vCluster that k8tre makes.
@@ -36,6 +38,32 @@ pub fn certificate<'a>(names: &Names, users: &'a Value, others: impl Iterator<It
     let listed = users.pointer("/controlPlane/proxy/extraSANs").and_then(Value::as_array).into_iter().flatten();
     let listed = listed.filter_map(Value::as_str).chain(others).map(str::to_owned);
     names.certificate().into_iter().chain(listed).collect()
+}
+
+/// What the control plane asks for by these values.
+pub fn requests(users: &Value) -> Amount {
+    let common: Value = serde_saphyr::from_str(COMMON).unwrap_or_default();
+    let at = "/controlPlane/statefulSet/resources/requests";
+    let of = |values: &Value| values.pointer(at).cloned().unwrap_or_default();
+    amount(&merged(of(&common), of(users)))
+}
+
+fn merged(mut below: Value, above: Value) -> Value {
+    for (key, value) in above.as_object().into_iter().flatten() {
+        below[key.as_str()] = value.clone();
+    }
+    below
+}
+
+/// The user's own values.
+pub fn users(spec: &VclusterSpec) -> Result<Option<(String, Value)>> {
+    let Some(path) = &spec.values else { return Ok(None) };
+    let shown = path.display();
+    let content = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the values {shown}"))
+        .hint("--vcluster-values FILE")?;
+    let values = serde_saphyr::from_str(&content).with_context(|| format!("cannot use the values {shown}"))?;
+    Ok(Some((content, values)))
 }
 
 /// What k8tre could not work without, over everything else.
@@ -70,6 +98,8 @@ mod tests {
         let names = Names::new(&"alice".parse().unwrap(), &spec());
         let users =
             json!({"controlPlane": {"proxy": {"extraSANs": ["mine.example.org"]}}, "telemetry": {"enabled": true}});
+        let asked = requests(&json!({"controlPlane": {"statefulSet": {"resources": {"requests": {"cpu": "20m"}}}}}));
+        assert_eq!(asked, Amount { millicores: 20, memory: 256 << 20, pods: 0 });
         let last = demanded(&names, &certificate(&names, &users, ["gateway.example.org"].into_iter()));
         assert_eq!(last["telemetry"]["enabled"], false);
         let listed = last["controlPlane"]["proxy"]["extraSANs"].as_array().unwrap();

@@ -18,6 +18,7 @@ use super::http::{self, Request, Response};
 use super::pod_port;
 use super::probe_exec;
 use super::store::{Key, Store};
+use super::vcluster::Charts;
 
 #[derive(Default)]
 pub struct Cluster {
@@ -57,6 +58,10 @@ pub struct FakeClusters {
     containers: PathBuf,
     repositories: Arc<tempfile::TempDir>,
     gate: Gate,
+    /// Control planes that run in one of the clusters, by name; and the charts that put them there.
+    inner: Arc<Mutex<BTreeMap<String, String>>>,
+    charts: Arc<Mutex<Option<Charts>>>,
+    silent: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl FakeClusters {
@@ -65,7 +70,15 @@ impl FakeClusters {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let repositories = Arc::new(tempfile::tempdir().unwrap());
-        let clusters = FakeClusters { world: Arc::default(), containers: containers.to_owned(), repositories, gate };
+        let clusters = FakeClusters {
+            world: Arc::default(),
+            containers: containers.to_owned(),
+            repositories,
+            gate,
+            inner: Arc::default(),
+            charts: Arc::default(),
+            silent: Arc::default(),
+        };
         let served = clusters.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -73,6 +86,50 @@ impl FakeClusters {
             }
         });
         (clusters, url)
+    }
+
+    /// A cluster that takes connections and says nothing to them, or speaks again.
+    pub fn silence(&self, cluster: &str, silent: bool) {
+        let mut all = self.silent.lock().unwrap();
+        if silent {
+            all.insert(cluster.to_owned())
+        } else {
+            all.remove(cluster)
+        };
+    }
+
+    /// A pod that asks for so much of a cluster's processors.
+    pub fn fill(&self, cluster: &str, cpu: &str) {
+        let containers = serde_json::json!([{"name": "full", "resources": {"requests": {"cpu": cpu}}}]);
+        let pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "full", "namespace": "default"},
+            "spec": {"nodeName": "control-plane", "containers": containers}, "status": {"phase": "Running"}});
+        self.plant(cluster, "pods", &pod);
+    }
+
+    /// Releases of a fake helm from now on end up in the cluster of the user's that carries vClusters.
+    pub fn install(&self, charts: Charts) {
+        *self.charts.lock().unwrap() = Some(charts);
+    }
+
+    /// Puts into the cluster what was released since the last look, and looks which vClusters run.
+    fn settle(&self) {
+        if let Some(charts) = &*self.charts.lock().unwrap() {
+            for (namespace, objects) in charts.fresh() {
+                // In a namespace that is gone nothing can be made.
+                if self.object(super::vcluster::HOST, "namespaces", &namespace).is_some() {
+                    objects.iter().for_each(|(plural, object)| self.plant(super::vcluster::HOST, plural, object));
+                }
+            }
+        }
+        let world = self.world.lock().unwrap();
+        let running = |object: &&Value| {
+            object["metadata"]["labels"]["app"] == "vcluster" && object["spec"]["replicas"].as_u64() != Some(0)
+        };
+        let planes =
+            world.clusters.values().flat_map(|cluster| cluster.store.of_plural("statefulsets")).filter(running);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        *self.inner.lock().unwrap() =
+            planes.map(|one| (text(&one["metadata"]["name"]), text(&one["metadata"]["uid"]))).collect();
     }
 
     pub fn applications(&self, names: &[&str]) {
@@ -194,6 +251,9 @@ impl FakeClusters {
 
     /// Birth and images of a cluster's running node.
     fn node(&self, cluster: &str) -> Option<(String, Value)> {
+        if let Some(birth) = self.inner.lock().unwrap().get(cluster) {
+            return Some((format!("{cluster}-{birth}"), Value::Null));
+        }
         let text = std::fs::read(self.containers.join(format!("{cluster}-control-plane.json"))).ok()?;
         let container: Value = serde_json::from_slice(&text).ok()?;
         let running = container["state"] == "running";
@@ -208,6 +268,10 @@ impl FakeClusters {
         // git's own writes are what changes something there, not the question what it has.
         let effect = if exec { request.target.contains("receive-pack") } else { request.method != "GET" };
         let pass = self.gate.enter(effect).await;
+        self.settle();
+        if self.silent.lock().unwrap().contains(name) {
+            return;
+        }
         // No node, no answer: as a port at which nobody listens.
         let Some((birth, images)) = self.node(name).filter(|_| pass != Pass::Drop) else { return };
         if pass == Pass::Fail {
@@ -421,7 +485,8 @@ fn node(images: &Value) -> Value {
     let ready = json!({"type": "Ready", "status": "True", "lastHeartbeatTime": jiff::Timestamp::now().to_string()});
     json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "control-plane"},
-        "status": {"images": [{"names": names}], "conditions": [ready]}
+        "status": {"images": [{"names": names}], "conditions": [ready],
+            "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"}}
     })
 }
 

@@ -15,3 +15,4 @@ pub mod probe_exec;
 pub mod shared;
 pub mod store;
 pub mod tools;
+pub mod vcluster;
