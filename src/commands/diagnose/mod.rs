@@ -70,6 +70,11 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
     }
     archive.redactor = Redactor::knowing(values);
 
+    let has_nodes = match &recorded {
+        Ok(Some(journal)) => crate::providers::of(&journal.spec).loads_images(),
+        // Most have.
+        _ => true,
+    };
     archive.json("versions.json", &versions().await)?;
     if let Some(Some(journal)) = archive.attempt("journal.json", recorded) {
         archive.json("journal.json", &journal)?;
@@ -89,9 +94,11 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
             Err(_) => archive.missing("kubernetes", &Error::failed(format!("not all within {} s", CLUSTER.as_secs()))),
         }
     }
-    app.ui.say("asking kind for its logs");
-    let exported = export(name, archive).await;
-    archive.attempt("kind", exported);
+    if has_nodes {
+        app.ui.say("asking kind for its logs");
+        let exported = export(name, archive).await;
+        archive.attempt("kind", exported);
+    }
     Ok(())
 }
 
