@@ -18,7 +18,7 @@ use crate::gitops::touched::Side;
 use crate::gitops::tree::{MemoryTree, Tree};
 use crate::ports::git::{Checkout, CommitId, CommitTree};
 use crate::sample;
-use crate::spec::Spec;
+use crate::spec::{ProviderSpec, Spec};
 
 pub struct EnvironmentOverlay {
     /// Where a new branch starts.
@@ -43,8 +43,7 @@ impl EnvironmentOverlay {
     pub fn preset(spec: &Spec) -> Result<Option<Preset>> {
         let checkout = Checkout::open(&spec.repo)?;
         let tree = checkout.tree(checkout.resolve(&spec.base)?)?;
-        let preset = Preset::recognise(&Repository::read(&tree)?, &tree);
-        Ok(preset.and_then(|preset| spec.preset.adjust(preset)))
+        Ok(preset(spec, &Repository::read(&tree)?, &tree))
     }
 
     /// Reads the branch if it is there, since the developer's changes are on it, else the base. Where the git
@@ -240,11 +239,21 @@ fn made(
     tree: &dyn Tree,
     repository: &Repository,
 ) -> Result<(OverlaySpec, Overlay)> {
-    let preset =
-        Preset::recognise(repository, tree).and_then(|preset| spec.preset.adjust(Preset { address_range, ..preset }));
+    let preset = preset(spec, repository, tree)
+        .map(|preset| Preset { address_range: preset.address_range.clone().or(address_range), ..preset });
     let wanted = overlay_spec(spec, cluster_name, preset.as_ref());
     let made = overlay(repository, tree, &wanted)?;
     Ok((wanted, made))
+}
+
+/// What the repository is recognised as, for where the environment is, with what the settings say otherwise.
+fn preset(spec: &Spec, repository: &Repository, tree: &dyn Tree) -> Option<Preset> {
+    let preset = Preset::recognise(repository, tree)?;
+    let preset = match spec.provider {
+        ProviderSpec::Vcluster(_) => preset.in_vcluster(repository),
+        ProviderSpec::Kind | ProviderSpec::Existing(_) => preset,
+    };
+    spec.preset.adjust(preset)
 }
 
 fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> OverlaySpec {

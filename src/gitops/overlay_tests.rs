@@ -295,3 +295,22 @@ fn the_preset_fits_the_repository_to_a_laptop() {
     assert!(pool["patches"][0]["patch"].as_str().unwrap().contains("value: 172.18.250.1-172.18.250.50"), "{pool}");
     assert_eq!(Preset::recognise(&repository, &MemoryTree::default()), None);
 }
+
+#[test]
+fn a_vcluster_leaves_to_its_host_what_only_that_can_do() {
+    let Some(tree) = fixture("a_vcluster_leaves_to_its_host_what_only_that_can_do") else { return };
+    let repository = Repository::read(&tree).unwrap();
+    let preset = Preset::recognise(&repository, &tree).unwrap().in_vcluster(&repository);
+    let mut spec = spec("alice", &[("vendor", "k3s")]);
+    preset.apply(&mut spec);
+    let prediction = predict_environment(&repository, &tree, &spec).unwrap();
+    let names = names(&prediction);
+    for app in ["gateway", "loadbalancer", "storage-class"] {
+        assert!(!names.contains(&format!("{app}-in-cluster").as_str()), "{names:?}");
+        let skip = preset.skips.iter().find(|skip| skip.app == app).expect(app);
+        assert!(skip.reason.contains("host"), "{}", skip.reason);
+    }
+    assert!(names.contains(&"jupyterhub-in-cluster"));
+    let files = overlay(&repository, &tree, &spec).unwrap().files;
+    assert!(!files.keys().any(|path| path.contains("storage-classes.yaml")), "no classes of k8tre's own");
+}

@@ -74,6 +74,13 @@ const LAPTOP_SKIPS: &[(&str, &str)] = &[
     ("default-network-policy", "it is for AWS"),
 ];
 
+/// What belongs to the cluster that carries a vCluster.
+const VCLUSTER_SKIPS: &[(&str, &str)] = &[
+    ("gateway", "the host's gateway controller does not see the GatewayClasses and Gateways of a vCluster"),
+    ("loadbalancer", "a vCluster's Services get their addresses from the host's load balancer"),
+    ("storage-class", "a vCluster's claims are made on the host, by the host's StorageClasses"),
+];
+
 impl Preset {
     /// The preset of a repository, if it is one of the K8TRE project: by layout and by the plugin that it names.
     pub fn recognise(repository: &Repository, tree: &dyn Tree) -> Option<Preset> {
@@ -85,13 +92,16 @@ impl Preset {
         (names_plugin && has_layout).then(|| Self::k8tre(repository))
     }
 
+    /// The same for a vCluster, which leaves to its host what only that can do.
+    pub fn in_vcluster(mut self, repository: &Repository) -> Preset {
+        self.skips.extend(skips(VCLUSTER_SKIPS, repository));
+        self.local_storage = false;
+        self
+    }
+
     fn k8tre(repository: &Repository) -> Preset {
         let has = |app: &str| repository.application_sets.iter().any(|set| belongs_to(set, app));
-        let skips = LAPTOP_SKIPS
-            .iter()
-            .filter(|(app, _)| has(app))
-            .map(|(app, reason)| Skip { app: (*app).into(), reason: (*reason).into() })
-            .collect();
+        let skips = skips(LAPTOP_SKIPS, repository);
         let labels = [("vendor", "k3s"), ("secret-store", "kubernetes")];
         Preset {
             name: "k8tre".into(),
@@ -123,6 +133,13 @@ impl Preset {
     pub fn plugin_name(&self) -> Option<String> {
         self.plugin.as_ref().map(|plugin| format!("{}-{}", plugin.name, plugin.version))
     }
+}
+
+/// Those that the repository has.
+fn skips(list: &[(&str, &str)], repository: &Repository) -> Vec<Skip> {
+    let has = |app: &str| repository.application_sets.iter().any(|set| belongs_to(set, app));
+    let all = list.iter().filter(|(app, _)| has(app));
+    all.map(|(app, reason)| Skip { app: (*app).into(), reason: (*reason).into() }).collect()
 }
 
 fn ignores() -> Vec<Ignore> {
