@@ -5,6 +5,8 @@ pub mod kind;
 pub mod vcluster;
 
 use std::fmt;
+use std::path::Path;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -12,8 +14,9 @@ use jiff::Timestamp;
 use crate::argocd::side::ArgoCd;
 use crate::audit::Audit;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
+use crate::ports::kube::Kube;
 use crate::preflight::Finding;
 use crate::spec::{ProviderSpec, SharedArgoCd, Spec};
 
@@ -126,6 +129,22 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// Whether the cluster is still to be made.
     pub absent: bool,
+}
+
+/// A cluster that is silent for so long does not answer.
+const ANSWER: Duration = Duration::from_secs(8);
+
+/// A cluster of the user's own kubeconfig, if it answers.
+async fn answering(kubeconfig: &Path, context: &str) -> Result<Kube> {
+    let ready = async {
+        let kube = Kube::open(kubeconfig, Some(context)).await?;
+        kube.ready().await.map(|()| kube)
+    };
+    let opened = tokio::time::timeout(ANSWER, ready).await;
+    let opened = opened.unwrap_or_else(|_| Err(Error::failed(format!("no answer within {} s", ANSWER.as_secs()))));
+    opened
+        .with_context(|| format!("the cluster of context {context} does not answer"))
+        .hint(format!("kubectl --kubeconfig {} --context {context} get --raw /readyz", kubeconfig.display()))
 }
 
 /// The provider of an environment.

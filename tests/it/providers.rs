@@ -19,7 +19,7 @@ const LIST: [&str; 4] = ["dev", "list", "-o", "json"];
 /// One provider, on a desk that has what it needs.
 struct Row {
     name: &'static str,
-    /// Flags of `up` besides the environment's name.
+    /// Flags of `up` besides the environment's name and what to deploy.
     flags: &'static [&'static str],
     /// Whether its clusters can be stopped and started again.
     pauses: bool,
@@ -31,7 +31,7 @@ struct Row {
 const ROWS: [Row; 3] = [
     Row {
         name: "kind",
-        flags: &["--sample"],
+        flags: &[],
         pauses: true,
         desk: || Box::pin(Desk::new()),
         foreign: |desk| {
@@ -41,7 +41,7 @@ const ROWS: [Row; 3] = [
     },
     Row {
         name: "existing",
-        flags: &["--sample", "--provider", "existing", "--context", existing::LAB, "--yes"],
+        flags: &["--provider", "existing", "--context", existing::LAB, "--yes"],
         pauses: false,
         desk: || Box::pin(existing::desk()),
         foreign: |desk| {
@@ -52,18 +52,7 @@ const ROWS: [Row; 3] = [
     },
     Row {
         name: "vcluster",
-        flags: &[
-            "--sample",
-            "--provider",
-            "vcluster",
-            "--host-context",
-            vcluster::HOST,
-            "--vcluster-storage",
-            "volume",
-            "--vcluster-node-address",
-            "127.0.0.1",
-            "--yes",
-        ],
+        flags: &vcluster::FLAGS,
         pauses: true,
         desk: || Box::pin(vcluster::desk()),
         foreign: |desk| {
@@ -75,7 +64,7 @@ const ROWS: [Row; 3] = [
 
 impl Row {
     fn up(&self) -> Vec<&'static str> {
-        ["dev", "up", "alice", "-v"].into_iter().chain(self.flags.iter().copied()).collect()
+        ["dev", "up", "alice", "-v", "--sample"].into_iter().chain(self.flags.iter().copied()).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! vClusters on a host that is shared: what is asked of helm and of the host, and what their misleading answers come to.
 
+use super::expiry::ended;
 use super::support::desk::{Desk, changes};
 use super::support::existing::snapshot;
 use super::support::vcluster::{FLAGS, HOST, confuse, desk, helm, helm_mode, take_namespace};
@@ -132,4 +133,25 @@ async fn without_a_volume_it_is_not_paused_and_it_moves_neither_place_nor_provid
         .code(2)
         .says("--host-namespace is for a vCluster");
     desk.run(&DOWN).await.code(0).says("nothing left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_end_is_on_the_namespace_and_gc_removes_it_then() {
+    let desk = desk().await;
+    let before = snapshot(&desk);
+    desk.run(&up(&["--ttl", "8h"])).await.code(0);
+    let says = |desk: &Desk| {
+        let namespace = desk.clusters.object(HOST, "namespaces", "k8tre-alice").unwrap();
+        namespace["metadata"]["annotations"]["k8tre.dev/expires"].as_str().unwrap().to_owned()
+    };
+    let first = says(&desk);
+    desk.run(&["dev", "extend", "alice", "4h"]).await.code(0);
+    assert_ne!(says(&desk), first);
+    desk.run(&["dev", "up", "alice"]).await.code(0).says("nothing was to be done");
+    desk.run(&["dev", "gc", "--yes"]).await.code(0);
+    assert!(host_has(&desk, "namespaces", "k8tre-alice"), "it has not ended yet");
+    ended(&desk, "alice");
+    desk.run(&["dev", "gc", "--yes"]).await.code(0);
+    assert!(!host_has(&desk, "namespaces", "k8tre-alice"));
+    assert_eq!(changes(&before, &snapshot(&desk)), NOTHING);
 }

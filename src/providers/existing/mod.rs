@@ -7,23 +7,18 @@ pub mod flavour;
 mod kubeconfig;
 pub mod settle;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::argocd::side::ArgoCd;
 use crate::audit::Audit;
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 use crate::names::EnvName;
 use crate::ports::kube::{Kube, Type};
 use crate::ports::{dirs, kubeconfig as kubeconfigs};
-use crate::providers::{Checked, ClusterState, Provider};
+use crate::providers::{Checked, ClusterState, Provider, answering};
 use crate::spec::{ExistingSpec, SharedArgoCd};
-
-/// A cluster that is silent for so long is not waited for.
-const ANSWER: Duration = Duration::from_secs(10);
 
 pub struct Existing {
     pub spec: ExistingSpec,
@@ -31,17 +26,7 @@ pub struct Existing {
 
 /// The cluster by the user's own kubeconfig, if it answers.
 async fn open(spec: &ExistingSpec) -> Result<Kube> {
-    let answering = async {
-        let kube = Kube::open(&spec.kubeconfig, Some(&spec.context)).await?;
-        kube.ready().await.map(|()| kube)
-    };
-    let opened = tokio::time::timeout(ANSWER, answering).await;
-    let opened = opened.unwrap_or_else(|_| Err(Error::failed(format!("no answer within {} s", ANSWER.as_secs()))));
-    opened.with_context(|| format!("the cluster of context {} cannot be used", spec.context)).hint(format!(
-        "kubectl --kubeconfig {} --context {} get nodes",
-        spec.kubeconfig.display(),
-        spec.context
-    ))
+    answering(&spec.kubeconfig, &spec.context).await
 }
 
 #[async_trait]

@@ -1,8 +1,5 @@
 //! What the host says of a vCluster: whose the namespace is, and how the control plane in it does.
 
-use std::path::Path;
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::Names;
@@ -10,13 +7,11 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expiry;
 use crate::ports::kube::{Kube, Type};
-use crate::providers::ClusterState;
+use crate::providers::{ClusterState, answering};
 use crate::shared::DEVELOPER;
 use crate::spec::VclusterSpec;
 use crate::steps::objects;
 
-/// A host that is silent for so long does not answer.
-const ANSWER: Duration = Duration::from_secs(8);
 /// Says, on the namespace, that the creation was carried through.
 pub const WHOLE: &str = "k8tre.dev/whole";
 
@@ -96,14 +91,7 @@ impl<'a> Host<'a> {
 
 /// The host, if it answers.
 pub async fn open(spec: &VclusterSpec) -> Result<Kube> {
-    let kube = Kube::open(Path::new(&spec.host_kubeconfig), Some(&spec.host_context)).await?;
-    let silent = match tokio::time::timeout(ANSWER, kube.ready()).await {
-        Ok(Ok(())) => return Ok(kube),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {} s", ANSWER.as_secs()),
-    };
-    Err(Error::failed(format!("the host cluster in context {} does not answer: {silent}", spec.host_context))
-        .hint(format!("kubectl --context {} get --raw /readyz", spec.host_context)))
+    answering(&spec.host_kubeconfig, &spec.host_context).await
 }
 
 /// The namespace as `up` makes it.

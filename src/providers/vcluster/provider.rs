@@ -85,6 +85,7 @@ impl Provider for VclusterProvider {
         Error::preflight(format!("there is a namespace {namespace} in {context} already: {why}"))
             .hint("choose another name: k8tre dev up NAME")
             .hint("or another namespace: --host-namespace NAMESPACE")
+            .hint(format!("or, if nobody needs it: kubectl --context {context} delete namespace {namespace}"))
     }
 
     async fn create(&self, cx: &Context) -> Result<()> {
