@@ -8,7 +8,7 @@ use crate::argocd::side::ArgoCd;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ports::kube::{Right, Type, secret_text};
-use crate::shared::{fence, is_foreign, probe, rights};
+use crate::shared::{fence, is_foreign, needs, probe, rights};
 use crate::spec::SharedArgoCd;
 use crate::steps::look::{application_set_type, application_type};
 
@@ -25,7 +25,7 @@ pub fn secret_type() -> Type {
 }
 
 /// Refuses what would fail later, or would touch what is not this environment's. What may fail is a warning.
-pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) -> Result<Option<String>> {
+pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) -> Result<Vec<String>> {
     if fence::is_protected(&shared.context, protected) {
         return Err(Error::preflight(format!(
             "the context {} is protected: `protected-contexts` in your settings names it",
@@ -40,7 +40,7 @@ pub async fn check(cx: &Context, shared: &SharedArgoCd, protected: &[String]) ->
     })
 }
 
-async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Option<String>> {
+async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Vec<String>> {
     let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet"});
     if argocd.kube.discover(&set).await?.is_none() {
         return Err(Error::preflight(format!("there is no Argo CD with ApplicationSets in {}", shared.place()))
@@ -60,11 +60,14 @@ async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Op
     }
     free(cx, shared, argocd, &clusters).await?;
     apart(cx, shared, argocd, &applications).await?;
-    match cx.facts().token_expires {
-        // It is registered already.
-        Some(_) => Ok(None),
-        None => probe::warning(argocd, shared).await,
+    if cx.facts().token_expires.is_some() {
+        // It is registered already, and whoever did that was told.
+        return Ok(Vec::new());
     }
+    let overlay = cx.overlay().await?;
+    let mut warnings = needs::missing(argocd, shared, overlay.preset.as_ref(), &overlay.prediction).await?;
+    warnings.extend(probe::warning(argocd, shared).await?);
+    Ok(warnings)
 }
 
 /// The cluster Secrets, if this user may see them: they hold credentials, so that most may not.

@@ -55,9 +55,12 @@ enum Repository {
     Remote,
     /// The same, deployed by an Argo CD that others use too.
     Shared,
+    /// The same, with a login for the repository, and held to namespaces.
+    Guarded,
 }
 
-const REPOSITORIES: [Repository; 4] = [Repository::Sample, Repository::Own, Repository::Remote, Repository::Shared];
+const REPOSITORIES: [Repository; 5] =
+    [Repository::Sample, Repository::Own, Repository::Remote, Repository::Shared, Repository::Guarded];
 
 #[derive(Debug, Clone)]
 struct Cell {
@@ -90,6 +93,26 @@ const UP_SHARED: [&str; 12] = [
     "team",
     "--yes",
 ];
+const UP_GUARDED: [&str; 18] = [
+    "dev",
+    "up",
+    "alice",
+    "--merge-kubeconfig",
+    "-v",
+    "--repo",
+    "../tre",
+    REMOTE[2],
+    REMOTE[3],
+    "--argocd",
+    "team",
+    "--yes",
+    "--repo-credentials",
+    "login",
+    "--namespaced",
+    "identity,metrics,portal,workspaces",
+    "--skip",
+    "guardrails,storage-class",
+];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
 const UP_OWN: [&str; 9] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
@@ -101,16 +124,26 @@ impl Repository {
             Repository::Own => &UP_OWN,
             Repository::Remote => &UP_REMOTE,
             Repository::Shared => &UP_SHARED,
+            Repository::Guarded => &UP_GUARDED,
         }
     }
 
+    fn is_shared(self) -> bool {
+        matches!(self, Repository::Shared | Repository::Guarded)
+    }
+
     async fn on_a_desk(self) -> Desk {
-        if self == Repository::Shared {
-            return shared::desk().await;
+        if self.is_shared() {
+            let desk = shared::desk().await;
+            if self == Repository::Guarded {
+                desk.clusters.is_private();
+                desk.write("work/login", "username=alice\npassword=s3cr3t-of-alice\n");
+            }
+            return desk;
         }
         let desk = Desk::new().await;
         match self {
-            Repository::Sample | Repository::Shared => {}
+            Repository::Sample | Repository::Shared | Repository::Guarded => {}
             Repository::Own => demanding(&desk).await,
             Repository::Remote => {
                 sample_in(&desk, "tre").await;
@@ -172,7 +205,7 @@ async fn fails(cell: &Cell) -> Result<(), String> {
     let gone = if cell.then == Then::Down && cell.command == "down" { 4 } else { 0 };
     expect(&desk.run(&DOWN).await, &[0, gone], "down afterwards")?;
     settled(&desk).await;
-    if cell.repository == Repository::Shared
+    if cell.repository.is_shared()
         && let left = shared::remains(&desk, "alice")
         && !left.is_empty()
     {
