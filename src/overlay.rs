@@ -1,6 +1,6 @@
 //! An environment's overlay: the pure parts in `gitops`, put together with the repository and the spec.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -14,6 +14,7 @@ use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
+use crate::gitops::scope::{Misfit, misfits};
 use crate::gitops::touched::Side;
 use crate::gitops::tree::{MemoryTree, Tree};
 use crate::ports::git::{Checkout, CommitId, CommitTree};
@@ -36,6 +37,8 @@ pub struct EnvironmentOverlay {
     pub preset: Option<Preset>,
     /// The secrets that the branch lists.
     pub secrets: Option<CiSecrets>,
+    /// What does not fit into the only namespaces that Argo CD may manage.
+    pub misfits: Vec<Misfit>,
 }
 
 impl EnvironmentOverlay {
@@ -58,12 +61,14 @@ impl EnvironmentOverlay {
         let base = checkout.resolve(&spec.base)?;
         let commit = checkout.tip(&spec.name.branch())?.unwrap_or(base);
         let tree = checkout.tree(commit)?;
-        let Built { wanted, made, mut prediction, .. } = build(spec, cluster_name, address_range.clone(), &tree)?;
+        let Built { wanted, made, mut prediction, mut misfits, .. } =
+            build(spec, cluster_name, address_range.clone(), &tree)?;
         let remove = match commit == base {
             true => Vec::new(),
             false => switched_off(&wanted, &tree, &checkout.tree(base)?)?,
         };
         prediction.applications.retain(|app| !remove.contains(&app.path.to_string()));
+        misfits.retain(|misfit| prediction.applications.iter().any(|app| *app.name == *misfit.application));
         let mut root_application = made.root_application;
         // A branch that is about to be written again is what counts from then on.
         let is_written = |(path, text): (&String, &String)| tree.read(path).is_ok_and(|there| there == text.as_bytes());
@@ -85,6 +90,7 @@ impl EnvironmentOverlay {
             prediction,
             preset: wanted.preset,
             secrets: spec.secrets.as_ref().and_then(|secrets| listed(&tree, &secrets.file).transpose()).transpose()?,
+            misfits,
         })
     }
 
@@ -95,9 +101,22 @@ impl EnvironmentOverlay {
         named(&checkout.tree(commit)?)
     }
 
-    /// An environment in which nothing would run is a mistake, not a success.
+    /// An environment in which nothing would run is a mistake, not a success; so is one that Argo CD may not deploy.
     pub fn check(&self, spec: &Spec) -> Result<()> {
-        check(&self.prediction, spec)
+        check(&self.prediction, spec)?;
+        if self.misfits.is_empty() {
+            return Ok(());
+        }
+        let applications: BTreeSet<&str> = self.misfits.iter().map(|misfit| misfit.application.as_str()).collect();
+        let lines: Vec<String> =
+            self.misfits.iter().map(|misfit| format!("{}: {}", misfit.application, misfit.why)).collect();
+        Err(Error::preflight(format!(
+            "an Argo CD that may manage only some namespaces cannot deploy {} of the Applications",
+            applications.len()
+        ))
+        .detail(lines.join("\n"))
+        .hint("leave these apps out: --skip APP,…")
+        .hint("or name all namespaces that they need: --namespaced NAMESPACE,…"))
     }
 }
 
@@ -222,6 +241,7 @@ struct Built {
     made: Overlay,
     deployed: Repository,
     prediction: Prediction,
+    misfits: Vec<Misfit>,
 }
 
 fn build(spec: &Spec, cluster_name: &str, address_range: Option<String>, tree: &dyn Tree) -> Result<Built> {
@@ -229,7 +249,8 @@ fn build(spec: &Spec, cluster_name: &str, address_range: Option<String>, tree: &
     let branch = made.tree(tree);
     let deployed = made.read(&branch)?;
     let prediction = predict(&deployed, &branch, &[wanted.cluster()?]);
-    Ok(Built { wanted, made, deployed, prediction })
+    let misfits = misfits(&branch, &prediction, &wanted.namespaces);
+    Ok(Built { wanted, made, deployed, prediction, misfits })
 }
 
 fn made(
@@ -271,6 +292,7 @@ fn overlay_spec(spec: &Spec, cluster_name: &str, preset: Option<&Preset>) -> Ove
         holds: spec.holds.clone(),
         namespace: spec.argocd.place(Path::new("")).namespace.to_owned(),
         fenced: spec.is_fenced(),
+        namespaces: spec.argocd.namespaces().clone(),
         name: spec.name.clone(),
     }
 }

@@ -222,6 +222,9 @@ pub struct SharedArgoCd {
     /// Whether it gets a login for the repository from k8tre.
     #[serde(default)]
     pub repo_credentials: bool,
+    /// The only namespaces of the environment's cluster that it may manage; empty means all, and what is in none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub namespaces: BTreeSet<String>,
 }
 
 impl SharedArgoCd {
@@ -254,6 +257,12 @@ impl ArgoCdSpec {
                 Place { kubeconfig: &shared.kubeconfig, context: Some(&shared.context), namespace: &shared.namespace }
             }
         }
+    }
+
+    /// The only namespaces that it may manage; empty means all, and what is in none.
+    pub fn namespaces(&self) -> &BTreeSet<String> {
+        static ALL: BTreeSet<String> = BTreeSet::new();
+        self.shared().map_or(&ALL, |shared| &shared.namespaces)
     }
 
     /// Address of the environment's cluster as Argo CD knows it.

@@ -34,8 +34,8 @@ pub(super) const GC_EXAMPLES: &str = "Examples:
   k8tre dev gc --argocd team         also on an Argo CD that others use too, from any machine
   k8tre dev gc --yes                 for a job that runs each night
 
-What carries no mark of k8tre's stays, and so does another machine's environment that has not expired and whose
-cluster answers.";
+What carries no mark of k8tre's stays, and so does another machine's environment that has not expired: that its
+cluster does not answer is said, and enough of a reason with --silent alone.";
 
 #[derive(Debug, Clone, Args)]
 pub struct GcArgs {
@@ -45,6 +45,9 @@ pub struct GcArgs {
     /// Also clusters of k8tre's on this Docker that are recorded nowhere here and have not expired; on a Docker that others use too, they may be theirs.
     #[arg(long)]
     pub unrecorded: bool,
+    /// Also environments on that Argo CD that are an hour old or older, have not expired, and whose cluster does not answer; a colleague's laptop that sleeps looks the same.
+    #[arg(long, requires = "argocd")]
+    pub silent: bool,
     /// Say what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,

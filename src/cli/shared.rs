@@ -25,6 +25,9 @@ pub struct SharedArgs {
     /// Where it gets a login for the repository from, if it has none itself: `git` (your credential helpers), `-` (standard input), or a file; kept only in repository Secrets for this environment's projects.
     #[arg(long, value_name = "git|-|FILE", help_heading = "Shared Argo CD")]
     pub repo_credentials: Option<String>,
+    /// For an Argo CD that may manage only these namespaces of the environment's cluster, and nothing that is in none [default: all].
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', help_heading = "Shared Argo CD")]
+    pub namespaced: Vec<String>,
 }
 
 /// A token's length of life, within what is of use.

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::gitops::finding::Severity;
 use crate::gitops::predict::Prediction;
 use crate::gitops::preset::Preset;
+use crate::gitops::scope::Misfit;
 use crate::overlay::EnvironmentOverlay;
 use crate::report::{SCHEMA, table};
 use crate::sample;
@@ -27,6 +28,9 @@ struct Report<'a> {
     prediction: &'a Prediction,
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<&'a Preset>,
+    /// What does not fit into the only namespaces that Argo CD may manage.
+    #[serde(skip_serializing_if = "<[Misfit]>::is_empty")]
+    misfits: &'a [Misfit],
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<against::Comparison>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +60,7 @@ pub async fn run(app: &App, args: &PreviewArgs) -> Result<u8> {
         labels: &overlay.labels,
         prediction: &overlay.prediction,
         preset: overlay.preset.as_ref(),
+        misfits: &overlay.misfits,
         against,
         rendered,
     };
@@ -64,7 +69,7 @@ pub async fn run(app: &App, args: &PreviewArgs) -> Result<u8> {
         false => show(app, &report),
     }
     let wrong = overlay.prediction.findings.iter().any(|finding| finding.severity == Severity::Error);
-    Ok(u8::from(wrong))
+    Ok(u8::from(wrong || !overlay.misfits.is_empty()))
 }
 
 fn show(app: &App, report: &Report) {
@@ -100,6 +105,9 @@ fn show(app: &App, report: &Report) {
         let place = if finding.line > 0 { format!("{}:{}", finding.file, finding.line) } else { finding.file.clone() };
         let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };
         ui.warn(&format!("{place}: {}{fix}", finding.message));
+    }
+    for misfit in report.misfits {
+        ui.warn(&format!("{}: {}, which Argo CD may not manage (--namespaced)", misfit.application, misfit.why));
     }
     if let Some(against) = &report.against {
         ui.data("");

@@ -138,8 +138,8 @@ fn print(app: &App, args: &RbacArgs) -> Result<u8> {
 
 /// Refuses what cannot be or must not be on the shared side.
 pub async fn check(app: &App, cx: &Context, at: &SharedArgoCd) -> Result<()> {
-    let warning = check::check(cx, at).await?;
-    warning.iter().for_each(|warning| app.ui.warn(warning));
+    let warnings = check::check(cx, at).await?;
+    warnings.iter().for_each(|warning| app.ui.warn(warning));
     Ok(())
 }
 

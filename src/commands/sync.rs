@@ -14,7 +14,7 @@ use crate::names::EnvName;
 use crate::ports::git::Checkout;
 use crate::ports::kube::Kube;
 use crate::settings::{self, FileSettings};
-use crate::spec::Source;
+use crate::spec::{Source, Spec};
 use crate::sync::live::{End, Settled, Wait};
 use crate::sync::watch::Watcher;
 use crate::sync::{Memory, SIZE_LIMIT, change, publish};
@@ -26,7 +26,7 @@ const BUSY: Duration = Duration::from_millis(500);
 pub async fn run(app: &App, args: &SyncArgs) -> Result<u8> {
     let name = select::existing_name(app, &args.name)?;
     let journal = select::journal_of(app, &name)?;
-    refuse_remote(&name, &journal.spec.source)?;
+    refuse_remote(&journal.spec)?;
     let repo = journal.spec.repo;
     let limit = match args.max_file_size {
         Some(limit) => limit,
@@ -55,13 +55,20 @@ pub async fn run(app: &App, args: &SyncArgs) -> Result<u8> {
 }
 
 /// Argo CD reads the branch from a remote, where only commits go: other people see it there.
-fn refuse_remote(name: &EnvName, source: &Source) -> Result<()> {
-    let Source::Remote { remote, .. } = source else { return Ok(()) };
-    let branch = name.branch();
-    Err(Error::usage(format!("{name} reads {branch} from {remote}, so an edit needs a commit and a push"))
+fn refuse_remote(spec: &Spec) -> Result<()> {
+    let Source::Remote { remote, .. } = &spec.source else { return Ok(()) };
+    let (name, branch) = (&spec.name, spec.name.branch());
+    let error = Error::usage(format!("{name} reads {branch} from {remote}, so an edit needs a commit and a push"))
         .hint(format!("commit on the branch: git switch {branch} && git commit --all"))
-        .hint(format!("then push and deploy it: k8tre dev up {name}"))
-        .hint("or make an environment that reads from the cluster, which needs neither: k8tre dev up NAME --source cluster"))
+        .hint(format!("then push and deploy it: k8tre dev up {name}"));
+    Err(match spec.argocd.shared() {
+        None => error.hint(
+            "or make an environment that reads from the cluster, which needs neither: k8tre dev up NAME --source cluster",
+        ),
+        Some(_) => error.hint(
+            "or make an environment with an Argo CD of its own, which needs neither: k8tre dev up NAME, without --argocd",
+        ),
+    })
 }
 
 fn configured_limit(app: &App, repo: &std::path::Path) -> Result<Option<u64>> {

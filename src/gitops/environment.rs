@@ -13,8 +13,8 @@ use super::windows::windows;
 use crate::error::{Result, ResultExt};
 use crate::shared::rights::root_project as root_project_name;
 
-/// The AppProject `dev-<name>`: it may deploy to the environment's cluster alone, from the branch and from what else
-/// the ApplicationSets name by its address, such as charts.
+/// The AppProject `dev-<name>`: it may deploy to the environment's cluster alone, or to some of its namespaces, from the
+/// branch and from what else the ApplicationSets name by its address, such as charts.
 pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
     let ours = url::normalized(&repository.root.repo_url);
     let mut sources = vec![spec.repo_url.as_str()];
@@ -28,6 +28,13 @@ pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
             }
         }
     }
+    let (destinations, of_cluster): (Vec<Value>, Value) = match spec.namespaces.is_empty() {
+        true => (vec![json!({"server": spec.server, "namespace": "*"})], json!([{"group": "*", "kind": "*"}])),
+        false => {
+            let to = |namespace: &String| json!({"server": spec.server, "namespace": namespace});
+            (spec.namespaces.iter().map(to).collect(), json!([]))
+        }
+    };
     let mut project = json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
@@ -40,8 +47,8 @@ pub fn app_project(repository: &Repository, spec: &OverlaySpec) -> Value {
         "spec": {
             "description": format!("Environment of {}", spec.name),
             "sourceRepos": sources,
-            "destinations": [{"server": spec.server, "namespace": "*"}],
-            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+            "destinations": destinations,
+            "clusterResourceWhitelist": of_cluster,
         },
     });
     // Where k8tre applies it, a hold that ended has to be seen to be gone.

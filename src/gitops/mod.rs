@@ -23,6 +23,7 @@ pub mod predict;
 pub mod preset;
 mod reason;
 pub mod repository;
+pub mod scope;
 pub mod selector;
 pub mod template;
 mod template_patch;

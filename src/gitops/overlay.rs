@@ -51,6 +51,8 @@ pub struct OverlaySpec {
     pub namespace: String,
     /// Argo CD serves others too: the AppProjects are not in the branch, and the root Application has one of its own.
     pub fenced: bool,
+    /// The only namespaces that may be deployed to; empty means all, and what is in none.
+    pub namespaces: BTreeSet<String>,
 }
 
 impl OverlaySpec {
@@ -69,6 +71,7 @@ impl OverlaySpec {
             holds: Holds::new(),
             namespace: crate::argocd::NAMESPACE.into(),
             fenced: false,
+            namespaces: BTreeSet::new(),
             name,
         }
     }

@@ -5,7 +5,7 @@
 mod provider;
 mod settle;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -112,6 +112,8 @@ pub struct FileArgoCd {
     pub server: Option<String>,
     /// How long the token is valid that a shared Argo CD gets, such as `24h`.
     pub token_ttl: Option<String>,
+    /// The only namespaces of the environment's cluster that a shared Argo CD may manage. Without it: all, and what is in none.
+    pub namespaces: BTreeSet<String>,
 }
 
 /// Secrets that are made before the Applications start.

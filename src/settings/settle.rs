@@ -163,6 +163,7 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
                 ("--server", flags.server.is_some()),
                 ("--token-ttl", flags.token_ttl.is_some()),
                 ("--repo-credentials", flags.repo_credentials.is_some()),
+                ("--namespaced", !flags.namespaced.is_empty()),
             ];
             // Variables and files may say so for other environments.
             return match given.into_iter().find(|(_, given)| *given).filter(|_| saved.is_none()) {
@@ -183,12 +184,22 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
                 None => TOKEN_TTL.as_secs(),
             },
             repo_credentials: false,
+            namespaces: files
+                .iter()
+                .map(|file| &file.argocd.namespaces)
+                .find(|all| !all.is_empty())
+                .cloned()
+                .unwrap_or_default(),
         },
     };
     let server = flags.server.clone().unwrap_or(recorded.server);
     let token_ttl = flags.token_ttl.map_or(recorded.token_ttl, |ttl| ttl.as_secs());
     let repo_credentials = recorded.repo_credentials || flags.repo_credentials.is_some();
-    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, repo_credentials, ..recorded }))
+    let namespaces = match flags.namespaced.is_empty() {
+        true => recorded.namespaces,
+        false => flags.namespaced.iter().cloned().collect(),
+    };
+    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, repo_credentials, namespaces, ..recorded }))
 }
 
 fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], shared: bool) -> Result<Source> {

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::gitops::predict::Prediction;
 use crate::ports::kube::{Right, Type, secret_text};
-use crate::shared::{fence, is_foreign, probe, rights};
+use crate::shared::{fence, is_foreign, needs, probe, rights};
 use crate::spec::SharedArgoCd;
 use crate::steps::look::{application_set_type, application_type};
 use crate::{overlay, sample};
@@ -28,7 +28,7 @@ pub fn secret_type() -> Type {
 }
 
 /// Refuses what would fail later, or would touch what is not this environment's. What may fail is a warning.
-pub async fn check(cx: &Context, shared: &SharedArgoCd) -> Result<Option<String>> {
+pub async fn check(cx: &Context, shared: &SharedArgoCd) -> Result<Vec<String>> {
     fence::refuse_protected(cx, &shared.context)?;
     let argocd = super::answering(cx).await.map_err(|error| error.with_kind(crate::error::Kind::Preflight))?;
     let looked = tokio::time::timeout(LIMIT, look(cx, shared, &argocd)).await;
@@ -37,15 +37,18 @@ pub async fn check(cx: &Context, shared: &SharedArgoCd) -> Result<Option<String>
     })
 }
 
-async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Option<String>> {
+async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Vec<String>> {
     has_sets(shared, argocd).await?;
     rights::check(argocd, shared, &cx.spec.name).await?;
     neighbours(cx, shared, argocd).await?;
-    match cx.facts().token_expires {
-        // It is registered already.
-        Some(_) => Ok(None),
-        None => probe::warning(argocd, shared).await,
+    if cx.facts().token_expires.is_some() {
+        // It is registered already, and whoever did that was told.
+        return Ok(Vec::new());
     }
+    let overlay = cx.overlay().await?;
+    let mut warnings = needs::missing(argocd, shared, overlay.preset.as_ref(), &overlay.prediction).await?;
+    warnings.extend(probe::warning(argocd, shared).await?);
+    Ok(warnings)
 }
 
 async fn has_sets(shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<()> {

@@ -31,6 +31,9 @@ pub async fn settle(spec: &mut Spec, given: Option<&str>, saved: Option<&Journal
     if shared.namespace.is_empty() {
         *shared = found(shared)?;
     }
+    if let Some(wrong) = shared.namespaces.iter().find(|name| !is_namespace(name)) {
+        return Err(no_namespace(wrong).hint("the namespaces that it may manage: --namespaced portal,identity"));
+    }
     if shared.server.is_empty() {
         shared.server = provider.server_for(&name, &open(shared).await?, shared).await?;
     }
@@ -55,6 +58,7 @@ pub fn named(given: &str) -> Result<SharedArgoCd> {
         server: String::new(),
         token_ttl: 0,
         repo_credentials: false,
+        namespaces: Default::default(),
     })
 }
 
@@ -74,12 +78,19 @@ fn found(shared: &SharedArgoCd) -> Result<SharedArgoCd> {
 }
 
 fn check_namespace(namespace: &str) -> Result<()> {
-    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if !namespace.is_empty() && namespace.len() <= 63 && namespace.chars().all(fine) {
-        return Ok(());
+    match is_namespace(namespace) {
+        true => Ok(()),
+        false => Err(no_namespace(namespace).hint("--argocd CONTEXT/NAMESPACE")),
     }
-    Err(Error::usage(format!("\"{}\" cannot be a namespace", crate::text::one_line(namespace, 60)))
-        .hint("--argocd CONTEXT/NAMESPACE"))
+}
+
+fn is_namespace(name: &str) -> bool {
+    let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= 63 && name.chars().all(fine)
+}
+
+fn no_namespace(name: &str) -> Error {
+    Error::usage(format!("\"{}\" cannot be a namespace", crate::text::one_line(name, 60)))
 }
 
 /// The shared Argo CD of a spec that is being settled.
@@ -102,6 +113,7 @@ mod tests {
                 server: String::new(),
                 token_ttl: 0,
                 repo_credentials: false,
+                namespaces: Default::default(),
             })
         };
         assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team"));

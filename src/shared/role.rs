@@ -1,4 +1,4 @@
-//! What Argo CD may do in the developer's cluster. Pure.
+//! What Argo CD may do in the developer's cluster: in all of it, or in given namespaces alone. Pure.
 //!
 //! It watches everything, because it compares with everything. What it may write is listed: no impersonation, no
 //! tokens, no commands in pods, and no rights for others beyond those that it has itself.
@@ -77,12 +77,41 @@ fn is_known(group: &str) -> bool {
     OWN.contains(&group) || WRITTEN.iter().any(|(known, _)| *known == group)
 }
 
-/// The rules, with the groups of the repository's own kinds.
+/// Resources of `WRITTEN` that are in no namespace.
+fn is_of_cluster(group: &str, resource: &str) -> bool {
+    const GROUPS: [&str; 7] = [
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "node.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+    ];
+    const RESOURCES: [&str; 5] =
+        ["clusterrolebindings", "clusterroles", "ingressclasses", "namespaces", "persistentvolumes"];
+    GROUPS.contains(&group) || RESOURCES.contains(&resource)
+}
+
+const WRITE: [&str; 6] = ["get", "create", "update", "patch", "delete", "deletecollection"];
+
+/// What every client has to ask before it can ask for anything.
+fn discovery() -> Value {
+    json!({"nonResourceURLs": ["/version", "/version/*", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"], "verbs": ["get"]})
+}
+
+/// Groups in which it may write everything: those of operators, and of the repository's own kinds.
+fn custom(groups: &BTreeSet<String>) -> Value {
+    let custom: BTreeSet<&str> =
+        OPERATORS.into_iter().chain(groups.iter().map(String::as_str).filter(|group| !is_known(group))).collect();
+    json!({"apiGroups": custom, "resources": ["*"], "verbs": WRITE})
+}
+
+/// The rules for the whole cluster, with the groups of the repository's own kinds.
 pub fn rules(groups: &BTreeSet<String>) -> Value {
-    const WRITE: [&str; 6] = ["get", "create", "update", "patch", "delete", "deletecollection"];
     let mut rules = vec![
         json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}),
-        json!({"nonResourceURLs": ["/version", "/version/*", "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"], "verbs": ["get"]}),
+        discovery(),
         // The end of a log in Argo CD's UI, and what operators ask of the API server.
         json!({"apiGroups": [""], "resources": ["pods/log", "nodes", "events"], "verbs": ["get"]}),
         json!({"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}),
@@ -91,32 +120,60 @@ pub fn rules(groups: &BTreeSet<String>) -> Value {
     rules.extend(
         WRITTEN.iter().map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": WRITE})),
     );
-    let custom: BTreeSet<&str> =
-        OPERATORS.into_iter().chain(groups.iter().map(String::as_str).filter(|group| !is_known(group))).collect();
-    rules.push(json!({"apiGroups": custom, "resources": ["*"], "verbs": WRITE}));
+    rules.push(custom(groups));
     rules.into()
 }
 
-/// The identity by which Argo CD works in the cluster: all that it is made of.
-pub fn objects(groups: &BTreeSet<String>) -> Vec<Value> {
+/// The rules in one namespace, for an Argo CD that may manage no more than given ones.
+pub fn rules_within(groups: &BTreeSet<String>) -> Value {
+    let mut rules = vec![
+        json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}),
+        json!({"apiGroups": [""], "resources": ["pods/log", "events"], "verbs": ["get"]}),
+        // Whether it is there: Argo CD asks before it would make it.
+        json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}),
+    ];
+    for (group, resources) in WRITTEN {
+        let within: Vec<&&str> = resources.iter().filter(|resource| !is_of_cluster(group, resource)).collect();
+        if !within.is_empty() {
+            rules.push(json!({"apiGroups": [group], "resources": within, "verbs": WRITE}));
+        }
+    }
+    rules.push(custom(groups));
+    rules.into()
+}
+
+/// The identity by which Argo CD works in the cluster: all that it is made of. With namespaces, the account has its
+/// rights in these alone.
+pub fn objects(groups: &BTreeSet<String>, namespaces: &BTreeSet<String>) -> Vec<Value> {
+    const RBAC: &str = "rbac.authorization.k8s.io/v1";
     let labels = json!({"app.kubernetes.io/managed-by": "k8tre"});
-    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT});
-    vec![
+    let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ACCOUNT});
+    let account = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}]);
+    let everywhere = if namespaces.is_empty() { rules(groups) } else { json!([discovery()]) };
+    let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}),
         json!({
             "apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": false,
             "metadata": {"name": ACCOUNT, "namespace": NAMESPACE, "labels": labels},
         }),
         json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": ACCOUNT, "labels": labels}, "rules": rules(groups),
+            "apiVersion": RBAC, "kind": "ClusterRole",
+            "metadata": {"name": ACCOUNT, "labels": labels}, "rules": everywhere,
         }),
         json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": ACCOUNT, "labels": labels}, "roleRef": role,
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+            "apiVersion": RBAC, "kind": "ClusterRoleBinding",
+            "metadata": {"name": ACCOUNT, "labels": labels}, "roleRef": role("ClusterRole"), "subjects": account,
         }),
-    ]
+    ];
+    for namespace in namespaces {
+        let metadata = json!({"name": ACCOUNT, "namespace": namespace, "labels": labels});
+        objects.push(json!({"apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": rules_within(groups)}));
+        objects.push(json!({
+            "apiVersion": RBAC, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": role("Role"), "subjects": account,
+        }));
+    }
+    objects
 }
 
 #[cfg(test)]
@@ -175,7 +232,44 @@ mod tests {
 
     #[test]
     fn nothing_binds_to_a_group_of_administrators() {
-        let text = serde_json::to_string(&objects(&BTreeSet::new())).unwrap();
-        assert!(!text.contains("system:masters") && !text.contains("cluster-admin"), "{text}");
+        for namespaces in [BTreeSet::new(), BTreeSet::from(["portal".to_owned()])] {
+            let text = serde_json::to_string(&objects(&BTreeSet::new(), &namespaces)).unwrap();
+            assert!(!text.contains("system:masters") && !text.contains("cluster-admin"), "{text}");
+        }
+    }
+
+    #[test]
+    fn held_to_namespaces_it_has_no_rights_outside_of_them_and_none_on_what_is_in_none() {
+        let namespaces = BTreeSet::from(["identity".to_owned(), "portal".to_owned()]);
+        let objects = objects(&BTreeSet::from(["example.org".to_owned()]), &namespaces);
+        let of_kind = |kind: &str| objects.iter().filter(|one| one["kind"] == kind).collect::<Vec<_>>();
+        for rule in of_kind("ClusterRole")[0]["rules"].as_array().unwrap() {
+            assert!(rule["apiGroups"].is_null(), "no object of the cluster: {rule}");
+        }
+        let held: Vec<&Value> = of_kind("Role").iter().map(|role| &role["metadata"]["namespace"]).collect();
+        assert_eq!(held, ["identity", "portal"]);
+        let bound: Vec<&Value> = of_kind("RoleBinding").iter().map(|one| &one["metadata"]["namespace"]).collect();
+        assert_eq!(bound, held);
+        let rules = &of_kind("Role")[0]["rules"];
+        for (verb, group, resource) in [
+            ("watch", "anything.example", "things"),
+            ("create", "apps", "deployments"),
+            ("create", "networking.k8s.io", "ingresses"),
+            ("create", "example.org", "widgets"),
+            ("get", "", "namespaces"),
+        ] {
+            assert!(may(rules, verb, group, resource), "{verb} {resource} in {group:?}");
+        }
+        for (verb, group, resource) in [
+            ("create", "", "namespaces"),
+            ("delete", "", "namespaces"),
+            ("create", "rbac.authorization.k8s.io", "clusterroles"),
+            ("create", "storage.k8s.io", "storageclasses"),
+            ("create", "apiextensions.k8s.io", "customresourcedefinitions"),
+            ("create", "", "serviceaccounts/token"),
+            ("create", "", "pods/exec"),
+        ] {
+            assert!(!may(rules, verb, group, resource), "{verb} {resource} in {group:?}");
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! The identity by which a shared Argo CD works in the environment's cluster.
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
 use crate::overlay::EnvironmentOverlay;
+use crate::ports::kube::{Kube, Type};
 use crate::shared::role;
 use crate::steps::{BRANCH, CLUSTER, IDENTITY, objects};
 
@@ -15,7 +16,42 @@ pub struct Identity;
 /// All that it is made of, by what the branch deploys.
 fn wanted(cx: &Context) -> Result<Vec<Value>> {
     let named = EnvironmentOverlay::named(&cx.spec)?;
-    Ok(role::objects(&named.groups).into_iter().map(|object| objects::owned(object, &cx.id)).collect())
+    let objects = role::objects(&named.groups, cx.spec.argocd.namespaces());
+    Ok(objects.into_iter().map(|object| objects::owned(object, &cx.id)).collect())
+}
+
+/// The namespace that an object is in; one that is in none does not mind.
+fn place(object: &Value) -> &str {
+    object["metadata"]["namespace"].as_str().unwrap_or(role::NAMESPACE)
+}
+
+/// The first of the namespaces that it is held to, and that is not there.
+async fn missing(cx: &Context, kube: &Kube) -> Result<Option<String>> {
+    for name in cx.spec.argocd.namespaces() {
+        if kube.get(&Type::new("v1", "Namespace"), "", name).await?.is_none() {
+            return Ok(Some(name.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// Roles and their bindings in namespaces that it is held to no more.
+async fn outside(cx: &Context, kube: &Kube) -> Result<Vec<Value>> {
+    if cx.spec.argocd.namespaces().is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut outside = Vec::new();
+    // The right to give rights goes first.
+    for kind in ["RoleBinding", "Role"] {
+        let of = Type::new("rbac.authorization.k8s.io/v1", kind);
+        let all = kube.list(&of, "", "app.kubernetes.io/managed-by=k8tre").await?;
+        outside.extend(all.into_iter().filter(|one| {
+            one["metadata"]["name"] == role::ACCOUNT
+                && objects::owner(one) == Some(&cx.id)
+                && !cx.spec.argocd.namespaces().contains(place(one))
+        }));
+    }
+    Ok(outside)
 }
 
 #[async_trait]
@@ -39,20 +75,34 @@ impl Step<Context> for Identity {
     async fn observe(&self, cx: &Context) -> Result<State> {
         let Some(kube) = cx.kube().await? else { return Ok(Context::needs_cluster()) };
         for object in wanted(cx)? {
-            match objects::observe(&kube, &object, role::NAMESPACE, &cx.id).await? {
+            match objects::observe(&kube, &object, place(&object), &cx.id).await? {
                 State::Ready => {}
                 other => return Ok(other),
             }
+        }
+        if let Some(name) = missing(cx, &kube).await? {
+            return Ok(State::Drifted(format!("the namespace {name} is not there")));
+        }
+        if let Some(one) = outside(cx, &kube).await?.first() {
+            return Ok(State::Drifted(format!("Argo CD has rights in the namespace {} still", place(one))));
         }
         Ok(State::Ready)
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
         let kube = cx.require_kube().await?;
+        // One that is there already is somebody's, and as good.
+        while let Some(name) = missing(cx, &kube).await? {
+            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            kube.apply(&objects::owned(namespace, &cx.id), "").await?;
+        }
         // One after the other: the account's namespace comes first.
         for object in wanted(cx)? {
-            objects::refuse_foreign(&kube, &object, role::NAMESPACE, &cx.id).await?;
-            kube.apply(&object, role::NAMESPACE).await?;
+            objects::refuse_foreign(&kube, &object, place(&object), &cx.id).await?;
+            kube.apply(&object, place(&object)).await?;
+        }
+        for one in outside(cx, &kube).await? {
+            objects::delete_owned(&kube, &one, place(&one), &cx.id).await?;
         }
         Ok(())
     }
@@ -60,7 +110,7 @@ impl Step<Context> for Identity {
     async fn undo(&self, cx: &Context) -> Result<()> {
         let Some(kube) = cx.kube().await? else { return Ok(()) };
         for object in wanted(cx)?.iter().rev() {
-            objects::delete_owned(&kube, object, role::NAMESPACE, &cx.id).await?;
+            objects::delete_owned(&kube, object, place(object), &cx.id).await?;
         }
         Ok(())
     }

@@ -62,11 +62,17 @@ impl SharedRegistration {
         let mut labels = json!(cx.overlay().await?.labels);
         labels["argocd.argoproj.io/secret-type"] = json!("cluster");
         let encoded = |text: &str| BASE64_STANDARD.encode(text);
-        let secret = json!({
+        let mut secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {"name": rights::secret_name(&cx.spec.name), "labels": labels},
             "data": {"name": encoded(&cx.cluster_name()), "server": encoded(&self.shared.server)},
         });
+        if !self.shared.namespaces.is_empty() {
+            // Argo CD then looks at nothing else, for which it has no rights either.
+            let names: Vec<&str> = self.shared.namespaces.iter().map(String::as_str).collect();
+            secret["data"]["namespaces"] = encoded(&names.join(",")).into();
+            secret["data"]["clusterResources"] = encoded("false").into();
+        }
         Ok(expiry::stamped(marked(cx, secret), cx.spec.expires))
     }
 
@@ -84,17 +90,33 @@ impl SharedRegistration {
             return Ok(Some(format!("its token ends at {expires}")));
         }
         // A cluster that does not answer says nothing of the token.
-        Ok(match works(cx, token.clone()).await {
-            Ok(false) => Some("the cluster does not take its token".into()),
-            Ok(true) | Err(_) => None,
-        })
+        Ok(try_token(cx, token.clone()).await.unwrap_or_default())
     }
 }
 
-/// Whether the cluster takes a token, for what Argo CD needs first.
-async fn works(cx: &Context, token: SecretString) -> Result<bool> {
+/// What a token may do in the cluster that does not agree with what the Secret says; none if all is well.
+async fn try_token(cx: &Context, token: SecretString) -> Result<Option<String>> {
+    const LIST: Right = Right::new("list", "", "pods");
+    const MAKE: Right = Right::new("create", "apps", "deployments");
     let kube = Kube::with_token(&cx.kubeconfig(), token).await?;
-    Ok(kube.may("", &Right::new("list", "", "pods")).await? == Some(true))
+    let namespaces = cx.spec.argocd.namespaces();
+    let Some(everywhere) = kube.may("", &LIST).await? else {
+        return Ok(Some("the cluster does not take its token".into()));
+    };
+    if namespaces.is_empty() {
+        return Ok((!everywhere).then(|| "its token may not list all pods".into()));
+    }
+    if everywhere || kube.may("", &Right::new("create", "", "namespaces")).await? == Some(true) {
+        return Ok(Some("its token may do more than in its namespaces".into()));
+    }
+    for namespace in namespaces {
+        for right in [LIST, MAKE] {
+            if kube.may(namespace, &right).await? != Some(true) {
+                return Ok(Some(format!("its token may not {} {} in {namespace}", right.verb, right.resource)));
+            }
+        }
+    }
+    Ok(None)
 }
 
 #[async_trait]
@@ -140,8 +162,8 @@ impl Step<Context> for SharedRegistration {
         let ttl = Duration::from_secs(self.shared.token_ttl);
         let issued = Timestamp::now();
         let Token { secret: token, expires } = kube.token(role::NAMESPACE, role::ACCOUNT, ttl).await?;
-        if !works(cx, token.clone()).await? {
-            return Err(Error::failed(format!("the cluster does not take the token of {}", role::ACCOUNT)));
+        if let Some(fault) = try_token(cx, token.clone()).await? {
+            return Err(Error::failed(format!("the token of {} is of no use: {fault}", role::ACCOUNT)));
         }
         let authority = kubeconfig::authority(&cx.kubeconfig())?;
         let there = argocd.get(&secret_type(), &rights::secret_name(&cx.spec.name)).await?;

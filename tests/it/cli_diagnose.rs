@@ -145,3 +145,18 @@ async fn an_archive_can_be_had_when_everything_is_broken() {
     desk.write("data/environments/alice/journal.json", "{");
     desk.run(&["dev", "diagnose", "alice", "--file", "report.tar.gz"]).await.code(0).says("journal.json");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_argo_cds_side_is_in_it_without_its_token_and_without_anybody_elses() {
+    let desk = super::support::shared::desk().await;
+    desk.run(&super::support::shared::UP).await.code(0);
+    desk.run(&["dev", "diagnose", "alice", "--file", "shared.tar.gz"]).await.code(0);
+    let files = unpacked(&desk.path("work/shared.tar.gz"));
+    assert!(files["shared/Application.json"].contains("portal-alice"), "{:?}", files.keys());
+    assert!(!files["shared/Application.json"].contains("portal-hub"));
+    assert!(files["shared/AppProject.json"].contains("root-dev-alice"));
+    assert!(files["shared/registration.json"].contains("https://k8tre-alice-control-plane:6443"));
+    let tokens = desk.clusters.tokens(CLUSTER);
+    assert_eq!(tokens.len(), 1);
+    assert!(files.values().all(|text| !text.contains(&tokens[0])), "the token is told");
+}

@@ -167,7 +167,7 @@ async fn gc_takes_registrations_off_a_shared_argo_cd_from_another_machine() {
     assert_eq!(desk.clusters.versions(HUB), hub, "what others have there is as it was");
     std::fs::rename(desk.path("away"), desk.path("data/environments/alice")).unwrap();
 
-    // Its cluster is gone: a day later nobody waits for it any more.
+    // Its cluster is gone, or its laptop is closed: who knows takes it off.
     desk.run(&UP).await.code(0);
     std::fs::rename(desk.path("data/environments/alice"), desk.path("away")).unwrap();
     std::fs::remove_file(desk.docker.containers().join("k8tre-alice-control-plane.json")).unwrap();
@@ -176,10 +176,15 @@ async fn gc_takes_registrations_off_a_shared_argo_cd_from_another_machine() {
         "alice",
         json!({"creationTimestamp": Timestamp::now().to_string(), "annotations": {EXPIRES: null}}),
     );
-    desk.run(&gc).await.code(0).says("younger than an hour");
+    let silent = [&gc[..], &["--silent"]].concat();
+    desk.run(&silent).await.code(0).says("younger than an hour");
     desk.run(&list).await.code(0).shows("no: Could not resolve host");
     on_secret(&desk, "alice", json!({"creationTimestamp": "2026-01-01T00:00:00Z"}));
-    desk.run(&gc).await.code(0).shows("its cluster does not answer at https://k8tre-alice-control-plane:6443");
+    let now = desk.clusters.versions(HUB);
+    desk.run(&gc).await.code(0).says("left alone: alice: its cluster does not answer").says("--silent takes it too");
+    assert_eq!(desk.clusters.versions(HUB), now);
+    desk.run(&["dev", "gc", "--silent", "--yes"]).await.code(2).says("--argocd");
+    desk.run(&silent).await.code(0).shows("its cluster does not answer at https://k8tre-alice-control-plane:6443");
     assert_eq!(remains(&desk, "alice"), NOTHING);
     assert_eq!(desk.clusters.versions(HUB), hub);
     desk.run(&list).await.code(0).says("no developer's environment");

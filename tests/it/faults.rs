@@ -55,17 +55,20 @@ enum Repository {
     Remote,
     /// The same, deployed by an Argo CD that others use too.
     Shared,
+    /// The same, with a login for the repository, and held to namespaces.
+    Guarded,
     /// The user's own, in a cluster that is there already.
     Existing,
     /// The same, in a vCluster.
     Vcluster,
 }
 
-const REPOSITORIES: [Repository; 6] = [
+const REPOSITORIES: [Repository; 7] = [
     Repository::Sample,
     Repository::Own,
     Repository::Remote,
     Repository::Shared,
+    Repository::Guarded,
     Repository::Existing,
     Repository::Vcluster,
 ];
@@ -121,6 +124,26 @@ const UP_VCLUSTER: [&str; 16] = [
     "127.0.0.1",
     "--yes",
 ];
+const UP_GUARDED: [&str; 18] = [
+    "dev",
+    "up",
+    "alice",
+    "--merge-kubeconfig",
+    "-v",
+    "--repo",
+    "../tre",
+    REMOTE[2],
+    REMOTE[3],
+    "--argocd",
+    "team",
+    "--yes",
+    "--repo-credentials",
+    "login",
+    "--namespaced",
+    "identity,metrics,portal,workspaces",
+    "--skip",
+    "guardrails,storage-class",
+];
 const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
 const UP_OWN: [&str; 9] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
@@ -134,17 +157,28 @@ impl Repository {
             Repository::Shared => &UP_SHARED,
             Repository::Existing => &UP_EXISTING,
             Repository::Vcluster => &UP_VCLUSTER,
+            Repository::Guarded => &UP_GUARDED,
         }
+    }
+
+    fn is_shared(self) -> bool {
+        matches!(self, Repository::Shared | Repository::Guarded)
     }
 
     async fn on_a_desk(self) -> Desk {
         let desk = match self {
             Repository::Shared => return shared::desk().await,
+            Repository::Guarded => {
+                let desk = shared::desk().await;
+                desk.clusters.is_private();
+                desk.write("work/login", "username=alice\npassword=s3cr3t-of-alice\n");
+                return desk;
+            }
             Repository::Vcluster => vcluster::desk().await,
             _ => Desk::new().await,
         };
         match self {
-            Repository::Sample | Repository::Shared => {}
+            Repository::Sample | Repository::Shared | Repository::Guarded => {}
             Repository::Vcluster => demanding(&desk).await,
             Repository::Own => demanding(&desk).await,
             Repository::Remote => {
@@ -211,7 +245,7 @@ async fn fails(cell: &Cell) -> Result<(), String> {
     let gone = if cell.then == Then::Down && cell.command == "down" { 4 } else { 0 };
     expect(&desk.run(&DOWN).await, &[0, gone], "down afterwards")?;
     settled(&desk).await;
-    if cell.repository == Repository::Shared
+    if cell.repository.is_shared()
         && let left = shared::remains(&desk, "alice")
         && !left.is_empty()
     {

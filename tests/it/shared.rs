@@ -186,10 +186,13 @@ async fn a_token_is_warned_of_and_replaced_in_time() {
     desk.run(&["dev", "status", "alice"]).await.code(0);
     desk.run(&["dev", "up", "alice", "-v"]).await.code(0).says("getting a token");
     assert_eq!(desk.clusters.tokens(ALICE).len(), 2);
+    desk.clusters.change(HUB, "secrets", "k8tre-cluster-alice", &valid(&at(-1000), &at(800)));
+    desk.run(&["dev", "resume", "alice"]).await.code(0);
+    assert_eq!(desk.clusters.tokens(ALICE).len(), 3, "before it ends");
     desk.clusters.change(HUB, "secrets", "k8tre-cluster-alice", &valid("2019-12-31T00:00:00Z", "2020-01-01T00:00:00Z"));
     desk.run(&["dev", "status", "alice"]).await.code(3).shows("its token ended at 2020-01-01");
     desk.run(&["dev", "resume", "alice"]).await.code(0);
-    assert_eq!(desk.clusters.tokens(ALICE).len(), 3);
+    assert_eq!(desk.clusters.tokens(ALICE).len(), 4);
     desk.run(&["dev", "status", "alice"]).await.code(0);
     desk.clusters.lose(ALICE, "serviceaccounts", "k8tre-argocd");
     desk.run(&["dev", "status", "alice"]).await.code(3).shows("the cluster does not take its token");
@@ -303,4 +306,66 @@ async fn an_administrator_gets_the_objects_to_apply() {
     assert_eq!(json["objects"].as_array().unwrap().len(), 2);
     assert_eq!(json["objects"][1]["subjects"][0]["kind"], "Group");
     desk.run(&["shared", "rbac", "--name", "alice"]).await.code(2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn held_to_namespaces_it_has_rights_in_them_alone_and_what_does_not_fit_is_named_first() {
+    let desk = desk().await;
+    let (before, hub) = (desk.snapshot(), desk.clusters.versions(HUB));
+    let held = "identity,metrics,portal,workspaces";
+    let namespaced = [&UP[..], &["--namespaced", held]].concat();
+    let ended = desk.run(&namespaced).await;
+    ended.code(5).says("guardrails-alice: ValidatingAdmissionPolicy workspace-guardrails is in no namespace");
+    ended.says("storage-class-alice: StorageClass").says("--skip");
+    let preview = ["dev", "preview", "alice", "--repo", "../tre", "--argocd", "team", "--namespaced", held];
+    let preview = [&preview[..], &["--repo-url", "https://git.invalid/tre.git"]].concat();
+    desk.run(&preview).await.code(1).says("storage-class-alice: StorageClass");
+    let told = desk.run(&[&preview[..], &["-o", "json"]].concat()).await.code(1).json();
+    assert_eq!(told["misfits"][0]["application"], "guardrails-alice");
+    desk.run(&[&UP[..], &["--namespaced", "Portal"]].concat()).await.code(2).says("cannot be a namespace");
+    desk.run(&["dev", "up", "alice", "--sample", "--namespaced", "a"]).await.code(2).says("--argocd CONTEXT");
+    assert_eq!(changes(&before, &desk.snapshot()), NOTHING);
+    assert_eq!(desk.clusters.versions(HUB), hub);
+
+    let up = [&namespaced[..], &["--skip", "guardrails,storage-class"]].concat();
+    desk.run(&up).await.code(0).says("4 Applications");
+    let secret = desk.clusters.object(HUB, "secrets", "k8tre-cluster-alice").unwrap();
+    // base64 of the four names, and of false
+    assert_eq!(secret["data"]["namespaces"], "aWRlbnRpdHksbWV0cmljcyxwb3J0YWwsd29ya3NwYWNlcw==");
+    assert_eq!(secret["data"]["clusterResources"], "ZmFsc2U=");
+    let project = desk.clusters.object(HUB, "appprojects", "dev-alice").unwrap();
+    assert_eq!(project["spec"]["destinations"].as_array().unwrap().len(), 4);
+    assert!(project["spec"]["clusterResourceWhitelist"].as_array().is_none_or(Vec::is_empty));
+    assert!(desk.clusters.object(ALICE, "namespaces", "portal").is_some());
+    desk.run(&["dev", "up", "alice"]).await.code(0).says("nothing was to be done");
+    desk.run(&["dev", "status", "alice"]).await.code(0).shows("held to identity, metrics, portal, workspaces");
+
+    // Somebody gives the account more than the Secret says.
+    let all = json!({"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    desk.clusters.change(ALICE, "clusterroles", "k8tre-argocd", &all);
+    desk.run(&["dev", "status", "alice"]).await.code(3).shows("may do more than in its namespaces");
+    desk.run(&["dev", "up", "alice"]).await.code(0);
+    desk.run(&["dev", "status", "alice"]).await.code(0);
+
+    // One namespace less: its rights there go.
+    let roles = || desk.clusters.versions(ALICE).into_keys().filter(|key| key.contains("roles/")).count();
+    let four = roles();
+    let fewer = ["dev", "up", "alice", "--namespaced", "identity,portal,workspaces"];
+    desk.run(&fewer).await.code(5).says("metrics-alice: it is deployed to the namespace metrics");
+    // The fake Argo CD takes no Application away by itself.
+    let skip = ["--skip", "guardrails,storage-class,metrics", "--no-wait"];
+    desk.run(&[&fewer[..], &skip].concat()).await.code(0);
+    assert_eq!(roles(), four - 1);
+    desk.run(&DOWN).await.code(0);
+    assert_eq!(remains(&desk, "alice"), NOTHING);
+    assert_eq!(desk.clusters.versions(HUB), hub);
+    assert_eq!(changes(&before, &desk.snapshot()), NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_takes_a_commit_there() {
+    let desk = desk().await;
+    up(&desk, &[]).await.code(0);
+    let refused = desk.run(&["dev", "sync", "alice"]).await;
+    refused.code(2).says("needs a commit and a push").says("k8tre dev up alice").says("with an Argo CD of its own");
 }

@@ -42,7 +42,10 @@ async fn helm_is_led_to_the_host_alone_and_the_users_values_come_before_what_mus
     let secret = desk.clusters.object(HOST, "secrets", "vc-k8tre-alice").unwrap();
     let key = secret["data"]["client-key"].as_str().unwrap();
     let kubeconfig = std::fs::read_to_string(desk.path("data/environments/alice/kubeconfig")).unwrap();
-    assert!(kubeconfig.contains(key) && !kubeconfig.contains("lab"), "the vCluster's own, and nothing of the host's");
+    assert!(
+        kubeconfig.contains(key) && !kubeconfig.contains("\"lab\""),
+        "the vCluster's own, and nothing of the host's"
+    );
 
     desk.run(&DOWN).await.code(0).says("nothing left");
     assert_eq!(changes(&before, &snapshot(&desk)), NOTHING);

@@ -48,13 +48,18 @@ const KINDS: [(&str, &str); 22] = [
     ("argoproj.io/v1alpha1", "AppProject"),
 ];
 
-async fn bounded<T>(call: impl Future<Output = Result<T>>) -> Result<T> {
+pub async fn bounded<T>(call: impl Future<Output = Result<T>>) -> Result<T> {
     let answered = tokio::time::timeout(CALL, call).await;
     answered.unwrap_or_else(|_| Err(Error::failed(format!("no answer within {} s", CALL.as_secs()))))
 }
 
 /// The values that are nobody's business, to be taken out wherever they occur.
 pub async fn secret_values(kube: &Kube) -> Result<Vec<String>> {
+    Ok(values_of(&bounded(kube.list(&Type::new("v1", "Secret"), "", "")).await?))
+}
+
+/// Those in some Secrets.
+pub fn values_of(secrets: &[Value]) -> Vec<String> {
     // Of these, others see the value every day: addresses and names.
     const OPEN: [&str; 12] = [
         "name",
@@ -70,9 +75,8 @@ pub async fn secret_values(kube: &Kube) -> Result<Vec<String>> {
         "admin.passwordMtime",
         "clusterResources",
     ];
-    let secrets = bounded(kube.list(&Type::new("v1", "Secret"), "", "")).await?;
     let mut values = BTreeSet::new();
-    for secret in &secrets {
+    for secret in secrets {
         for (key, value) in secret["data"].as_object().into_iter().flatten() {
             let encoded = value.as_str().unwrap_or_default();
             let decoded = secret_value(value).and_then(|bytes| String::from_utf8(bytes).ok());
@@ -87,7 +91,7 @@ pub async fn secret_values(kube: &Kube) -> Result<Vec<String>> {
             values.insert(decoded);
         }
     }
-    Ok(values.into_iter().collect())
+    values.into_iter().collect()
 }
 
 /// The texts of a document, apart from addresses.

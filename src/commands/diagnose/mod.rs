@@ -2,6 +2,7 @@
 
 mod archive;
 mod cluster;
+mod shared;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -68,6 +69,11 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
         app.ui.say("reading the cluster's Secrets, to leave out their values");
         values.extend(archive.attempt("values of Secrets", cluster::secret_values(kube).await).unwrap_or_default());
     }
+    let shared = match &recorded {
+        Ok(Some(journal)) => archive.attempt("shared", shared::read(journal, &kubeconfig).await).flatten(),
+        _ => None,
+    };
+    values.extend(shared.iter().flat_map(shared::OfShared::secret_values));
     archive.redactor = Redactor::knowing(values);
 
     let has_nodes = match &recorded {
@@ -85,6 +91,9 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
             let text = show::text(&report, app.ui.is_unicode());
             archive.text("status.txt", &text)?;
         }
+    }
+    if let Some(shared) = shared {
+        shared.add(archive)?;
     }
     docker(name, archive).await?;
     if let Some(kube) = archive.attempt("kubernetes", kube) {

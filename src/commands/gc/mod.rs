@@ -128,7 +128,8 @@ async fn look(app: &App, args: &GcArgs) -> Result<Found> {
     if let Some(given) = &args.argocd {
         // First: Argo CD deletes what it deployed while the cluster is there.
         let mut there = Found::default();
-        known.extend(registrations::look(app, &place::named(given)?, &recorded, now, &mut there).await?);
+        let place = place::named(given)?;
+        known.extend(registrations::look(app, &place, args.silent, &recorded, now, &mut there).await?);
         there.candidates.append(&mut found.candidates);
         there.left_alone.append(&mut found.left_alone);
         found = Found { blind: found.blind, ..there };

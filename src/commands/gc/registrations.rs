@@ -28,7 +28,14 @@ pub struct Visit {
 }
 
 /// Environments there which no journal here has; returns the ids of all.
-pub async fn look(app: &App, place: &SharedArgoCd, recorded: &Ids, now: Timestamp, found: &mut Found) -> Result<Ids> {
+pub async fn look(
+    app: &App,
+    place: &SharedArgoCd,
+    silent: bool,
+    recorded: &Ids,
+    now: Timestamp,
+    found: &mut Found,
+) -> Result<Ids> {
     let argocd = open(place).await?;
     let all = environments::all(&argocd).await?;
     let ids = all.iter().map(|one| one.id.clone()).collect();
@@ -45,21 +52,15 @@ pub async fn look(app: &App, place: &SharedArgoCd, recorded: &Ids, now: Timestam
     for book in answers {
         let book = book?;
         let name = book.seen.name.to_string();
-        match reason(&book.seen, &book.reach, now) {
-            Some(reason) => found.candidates.push(Candidate {
+        match verdict(&book.seen, &book.reach, silent, now) {
+            Verdict::Goes(reason) => found.candidates.push(Candidate {
                 name,
                 place: place.place(),
                 reason,
                 what: What::Registration(Box::new(book)),
             }),
-            None if book.reach != Reach::Yes => {
-                let why = match &book.reach {
-                    Reach::Unknown(why) => format!("whether its cluster answers is not known: {why}"),
-                    _ => "its cluster does not answer, but it is younger than an hour".into(),
-                };
-                found.left_alone.push(LeftAlone { name, why });
-            }
-            None => {}
+            Verdict::Stays(why) => found.left_alone.push(LeftAlone { name, why }),
+            Verdict::InUse => {}
         }
     }
     Ok(ids)
@@ -75,20 +76,36 @@ async fn open(place: &SharedArgoCd) -> Result<ArgoCd> {
     Ok(argocd)
 }
 
-/// Why an environment there is nobody's any more; none if it may be somebody's.
-fn reason(seen: &Registered, reach: &Reach, now: Timestamp) -> Option<String> {
+/// What becomes of an environment there.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It is nobody's any more, and why.
+    Goes(String),
+    /// It may be somebody's, although it does not look so, and why.
+    Stays(String),
+    InUse,
+}
+
+/// Only an end that is over tells that nobody wants it any more: a cluster that is silent may be a colleague's who
+/// has closed the laptop or paused it.
+fn verdict(seen: &Registered, reach: &Reach, silent: bool, now: Timestamp) -> Verdict {
     if let Some(expires) = seen.expires.filter(|expires| expiry::is_over(Some(*expires), now)) {
-        return Some(expiry::shown(expires, now));
+        return Verdict::Goes(expiry::shown(expires, now));
     }
-    let young = seen.created.is_none_or(|created| now.duration_since(created) < YOUNG);
-    match reach {
-        _ if young => None,
-        _ if seen.authority.is_none() => Some("it has no cluster Secret any more".into()),
+    let why = match reach {
+        _ if seen.authority.is_none() => "it has no cluster Secret any more".to_owned(),
         Reach::No(why) => {
             let server = seen.server.as_deref().unwrap_or("no address");
-            Some(format!("its cluster does not answer at {server}: {why}"))
+            format!("its cluster does not answer at {server}: {why}")
         }
-        Reach::Yes | Reach::Unknown(_) => None,
+        Reach::Unknown(why) => return Verdict::Stays(format!("whether its cluster answers is not known: {why}")),
+        Reach::Yes => return Verdict::InUse,
+    };
+    let young = seen.created.is_none_or(|created| now.duration_since(created) < YOUNG);
+    match (silent, young) {
+        (true, false) => Verdict::Goes(why),
+        (true, true) => Verdict::Stays(format!("{why}; but it is younger than an hour")),
+        (false, _) => Verdict::Stays(format!("{why}; perhaps it sleeps; --silent takes it too")),
     }
 }
 
@@ -98,7 +115,9 @@ impl Visit {
         let argocd = open(&self.place).await?;
         let again = environments::all(&argocd).await?.into_iter().find(|one| one.id == self.seen.id);
         let Some(again) = again else { return Ok(None) };
-        if reason(&again, &self.reach, Timestamp::now()).is_none() || again.authority != self.seen.authority {
+        // Whoever listed it as one to go has said that a silent one goes, too.
+        let goes = matches!(verdict(&again, &self.reach, true, Timestamp::now()), Verdict::Goes(_));
+        if !goes || again.authority != self.seen.authority {
             return Ok(Some("it is in use again".into()));
         }
         let silent = match &self.reach {
@@ -137,18 +156,25 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_expired_or_has_no_cluster_goes() {
+    fn only_what_has_expired_goes_and_what_is_silent_if_somebody_says_so() {
         let now: Timestamp = "2026-01-02T00:00:00Z".parse().unwrap();
         let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-01T23:30:00Z");
         let dead = Reach::No("no answer".into());
-        let goes = |one: Registered, reach: &Reach| reason(&one, reach, now);
-        assert!(goes(seen(new, Some(old), true), &Reach::Yes).unwrap().starts_with("expired 24 h ago"));
-        assert!(goes(seen(old, Some("2026-01-03T00:00:00Z"), true), &Reach::Yes).is_none());
-        assert!(goes(seen(old, None, true), &Reach::Yes).is_none());
-        assert!(goes(seen(old, None, true), &Reach::Unknown(String::new())).is_none());
-        assert!(goes(seen(old, None, true), &dead).unwrap().contains("does not answer at https://alice:6443"));
-        assert!(goes(seen(old, None, false), &dead).unwrap().contains("no cluster Secret"));
-        assert!(goes(seen(new, None, true), &dead).is_none(), "its up may be on its way");
-        assert!(goes(seen(new, None, false), &dead).is_none(), "its up may be on its way");
+        let goes = |one: Registered, reach: &Reach, silent: bool| match verdict(&one, reach, silent, now) {
+            Verdict::Goes(why) => Some(why),
+            Verdict::Stays(_) | Verdict::InUse => None,
+        };
+        assert!(goes(seen(new, Some(old), true), &Reach::Yes, false).unwrap().starts_with("expired 24 h ago"));
+        for silent in [false, true] {
+            assert!(goes(seen(old, Some("2026-01-03T00:00:00Z"), true), &Reach::Yes, silent).is_none());
+            assert!(goes(seen(old, None, true), &Reach::Yes, silent).is_none());
+            assert!(goes(seen(old, None, true), &Reach::Unknown(String::new()), silent).is_none());
+            assert!(goes(seen(new, None, true), &dead, silent).is_none(), "its up may be on its way");
+            assert!(goes(seen(new, None, false), &dead, silent).is_none(), "its up may be on its way");
+        }
+        assert!(goes(seen(old, None, true), &dead, false).is_none(), "a closed laptop looks the same");
+        assert!(goes(seen(old, None, false), &dead, false).is_none());
+        assert!(goes(seen(old, None, true), &dead, true).unwrap().contains("does not answer at https://alice:6443"));
+        assert!(goes(seen(old, None, false), &dead, true).unwrap().contains("no cluster Secret"));
     }
 }

@@ -1,6 +1,6 @@
 //! What `status` and `graph` show, gathered in one look that no silence can hold up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -77,6 +77,9 @@ pub struct SharedReport {
     pub namespace: String,
     /// Address of the environment's cluster there.
     pub server: String,
+    /// The only namespaces that it may manage; absent if it may manage all.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub namespaces: BTreeSet<String>,
     pub token_expires: Option<jiff::Timestamp>,
     /// What is to be done about the token, and until when.
     pub warning: Option<String>,
@@ -236,6 +239,7 @@ async fn argocd_report(cx: &Context) -> ArgoCdReport {
         context: shared.context.clone(),
         namespace: shared.namespace.clone(),
         server: shared.server.clone(),
+        namespaces: shared.namespaces.clone(),
         token_expires: expires,
         warning: expires.and_then(|expires| token_warning(&cx.spec.name, expires, jiff::Timestamp::now())),
     };

@@ -97,7 +97,12 @@ fn placement(argocd: &ArgoCdReport) -> String {
     match &argocd.shared {
         None => argocd.placement.to_owned(),
         Some(shared) => {
-            format!("shared, in {}/{}, reaches the cluster at {}", shared.context, shared.namespace, shared.server)
+            let names: Vec<&str> = shared.namespaces.iter().map(String::as_str).collect();
+            let held = if names.is_empty() { String::new() } else { format!(", held to {}", names.join(", ")) };
+            format!(
+                "shared, in {}/{}, reaches the cluster at {}{held}",
+                shared.context, shared.namespace, shared.server
+            )
         }
     }
 }

@@ -1,6 +1,6 @@
 //! All that can be known to be wrong with an existing cluster before anything is put into it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -42,6 +42,7 @@ pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Vec<
         server: IN_CLUSTER.to_owned(),
         token_ttl: 0,
         repo_credentials: false,
+        namespaces: BTreeSet::new(),
     };
     check::neighbours(cx, &place, &argocd).await?;
     by_name(cx, spec, &argocd).await?;
@@ -89,11 +90,39 @@ async fn nothing_in_the_way(cx: &Context, kube: &Kube, spec: &ExistingSpec) -> R
     Ok(())
 }
 
+async fn planned(cx: &Context) -> Result<Vec<Planned>> {
+    let is_written = !cx.spec.sample || sample::is_sample(&cx.spec.repo).await?;
+    overlay::planned(&cx.spec, &cx.cluster_name(), is_written)
+}
+
+/// A Service that asks for an address is not healthy to an Argo CD without a word on it, until a load balancer gives one.
+fn waits_for_address(spec: &ExistingSpec, config: &Value, planned: &[Planned]) -> Option<Finding> {
+    const KEY: &str = "resource.customizations.health.Service";
+    let asks = |one: &&Planned| one.object["kind"] == "Service" && one.object["spec"]["type"] == "LoadBalancer";
+    let Planned { application, .. } = planned.iter().find(asks)?;
+    let older = config["data"]["resource.customizations"].as_str().unwrap_or_default();
+    if config["data"][KEY].is_string() || older.lines().any(|line| line.starts_with("Service:")) {
+        return None;
+    }
+    let what = format!(
+        "to the Argo CD in the cluster of context {}, {application} is healthy only once a load balancer gives its Service an address",
+        spec.context
+    );
+    let patch = json!({"data": {KEY: "return {status = \"Healthy\"}"}});
+    Some(
+        Finding::warning("argocd-service-health", what)
+            .why("where nothing hands out addresses, `up` waits for it until its --timeout")
+            .fix(format!(
+                "if there is none: kubectl --context {} -n {NAMESPACE} patch configmap argocd-cm --type merge -p '{patch}'",
+                spec.context
+            )),
+    )
+}
+
 /// What the Applications would deploy under a name that is there already: Argo CD would take it over, and delete it with
 /// the Application.
 async fn nothing_taken_over(cx: &Context, kube: &Kube, spec: &ExistingSpec) -> Result<()> {
-    let is_written = !cx.spec.sample || sample::is_sample(&cx.spec.repo).await?;
-    let planned = overlay::planned(&cx.spec, &cx.cluster_name(), is_written)?;
+    let planned = planned(cx).await?;
     let mut types: BTreeMap<String, Option<Type>> = BTreeMap::new();
     let mut taken = Vec::new();
     for Planned { application, object } in &planned {
@@ -165,6 +194,7 @@ async fn differences(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Resu
             );
         }
     }
+    findings.extend(waits_for_address(spec, &there, &planned(cx).await?));
     if !wanted.sidecars.is_empty() {
         let pods = argocd.list(&Type::new("v1", "Pod"), "app.kubernetes.io/name=argocd-repo-server").await?;
         let containers = pods.iter().flat_map(|pod| pod["spec"]["containers"].as_array()).flatten();
@@ -179,4 +209,25 @@ async fn differences(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Resu
         }
     }
     Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_would_wait_for_an_address_is_named_unless_argo_cd_knows_better() {
+        let spec =
+            ExistingSpec { context: "lab".into(), kubeconfig: "/k".into(), flavour: "kind".into(), has_argocd: true };
+        let service = |of: &str| Planned {
+            application: "portal".into(),
+            object: json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": of}}),
+        };
+        let found = |config: Value, of: &str| waits_for_address(&spec, &config, &[service(of)]);
+        assert!(found(json!({}), "LoadBalancer").unwrap().what.contains("portal"));
+        assert_eq!(found(json!({}), "ClusterIP"), None);
+        let told = json!({"data": {"resource.customizations.health.Service": "return {}"}});
+        assert_eq!(found(told, "LoadBalancer"), None);
+        assert_eq!(found(json!({"data": {"resource.customizations": "Service:\n  x: y"}}), "LoadBalancer"), None);
+    }
 }

@@ -22,8 +22,15 @@ impl Access {
         self.given.keys().cloned().collect()
     }
 
-    /// Answers a review, or a request for a token; `accounts` are the UIDs of those that there are.
-    pub fn post(&mut self, path: &str, request: &Request, accounts: &BTreeMap<String, String>) -> Option<(u16, Value)> {
+    /// Answers a review, or a request for a token; `accounts` are the UIDs of those that there are, and `roles` the
+    /// ClusterRoles and Roles, all of which are taken to be bound to every account.
+    pub fn post(
+        &mut self,
+        path: &str,
+        request: &Request,
+        accounts: &BTreeMap<String, String>,
+        roles: &[Value],
+    ) -> Option<(u16, Value)> {
         let body: Value = serde_json::from_slice(&request.body).ok()?;
         if path.ends_with("/selfsubjectaccessreviews") {
             let token = request.headers.get("authorization").and_then(|header| header.strip_prefix("Bearer "));
@@ -36,7 +43,19 @@ impl Access {
             let asked = &body["spec"]["resourceAttributes"];
             let part = |key: &str| asked[key].as_str().filter(|text| !text.is_empty());
             let resource = [part("resource"), part("subresource")].into_iter().flatten().collect::<Vec<_>>().join("/");
-            let allowed = !self.denied.contains(&format!("{} {resource}", part("verb")?));
+            let denied = self.denied.contains(&format!("{} {resource}", part("verb")?));
+            let given = |role: &Value| {
+                let of = &role["metadata"]["namespace"];
+                (of.is_null() || *of == asked["namespace"])
+                    && role["rules"].as_array().unwrap().iter().any(|rule| {
+                        let has = |list: &str, wanted: &str| {
+                            rule[list].as_array().is_some_and(|all| all.iter().any(|one| one == wanted || one == "*"))
+                        };
+                        let group = part("group").unwrap_or_default();
+                        has("verbs", part("verb").unwrap()) && has("apiGroups", group) && has("resources", &resource)
+                    })
+            };
+            let allowed = !denied && (of_account.is_none() || roles.iter().any(given));
             return Some((201, json!({"kind": "SelfSubjectAccessReview", "status": {"allowed": allowed}})));
         }
         let account = path.strip_suffix("/token")?.rsplit('/').next()?;

@@ -352,7 +352,9 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let accounts = cluster.store.of_plural("serviceaccounts").map(|one| &one["metadata"]);
         let accounts = accounts.map(|metadata| (text(&metadata["name"]), text(&metadata["uid"]))).collect();
-        let answer = cluster.access.post(path, request, &accounts);
+        let roles = ["clusterroles", "roles"].map(|plural| cluster.store.of_plural(plural).cloned());
+        let roles: Vec<Value> = roles.into_iter().flatten().collect();
+        let answer = cluster.access.post(path, request, &accounts, &roles);
         return answer.unwrap_or_else(|| status(501, "the fake makes nothing of this kind"));
     }
     let Some(key) = key(path) else { return status(501, "the fake does not know this path") };
