@@ -20,6 +20,7 @@ const KINDS: &str = "namespaces,persistentvolumes,clusterroles,clusterrolebindin
     resourcequotas,roles,rolebindings,applications.argoproj.io,applicationsets.argoproj.io,appprojects.argoproj.io";
 
 /// The chart, if the lab has what a vCluster needs.
+#[allow(clippy::print_stderr)]
 fn chart(test: &str) -> Option<String> {
     let chart = std::env::var("K8TRE_LAB_VCLUSTER_CHART").ok();
     if chart.is_none() {
@@ -114,8 +115,7 @@ fn with_an_argo_cd_of_its_own_it_comes_rests_and_goes_and_the_host_is_as_before(
 
     host.give_volume(&format!("pv-{name}"));
     up.extend(["--vcluster-storage", "volume"]);
-    let made = host.k8tre(&up).expect(0);
-    eprintln!("up: {:?}", made.took);
+    host.k8tre(&up).expect(0);
     let mark = world.object(&host.hub, "namespace", "default", &namespace);
     assert_eq!(mark["metadata"]["labels"]["developer"], name.as_str());
     let again = host.k8tre(&["dev", "up", &name, "-o", "json"]).expect(0).json();
@@ -126,19 +126,16 @@ fn with_an_argo_cd_of_its_own_it_comes_rests_and_goes_and_the_host_is_as_before(
     let file = repo.join("apps/workspaces/base/profiles.yaml");
     let text = fs::read_to_string(&file).expect("a file of the sample");
     fs::write(&file, text.replacen("a day", "two days", 1)).expect("the repository is ours");
-    let synced = world.k8tre(&["dev", "sync", &name]).expect(0);
-    eprintln!("sync: {:?}", synced.took);
+    world.k8tre(&["dev", "sync", &name]).expect(0);
     fs::write(&file, text).expect("the repository is ours");
 
-    let paused = world.k8tre(&["dev", "pause", &name]).expect(0);
+    world.k8tre(&["dev", "pause", &name]).expect(0);
     let pods = world.objects(&host.hub, "pods", &["-n", &namespace]);
     assert!(pods.is_empty(), "{:?}", pods.keys());
-    let resumed = world.k8tre(&["dev", "resume", &name]).expect(0);
-    eprintln!("pause: {:?}, resume: {:?}", paused.took, resumed.took);
+    world.k8tre(&["dev", "resume", &name]).expect(0);
     world.k8tre(&["dev", "status", &name]).expect(0);
 
-    let down = world.k8tre(&["dev", "down", &name]).expect(0);
-    eprintln!("down: {:?}", down.took);
+    world.k8tre(&["dev", "down", &name]).expect(0);
     assert_same(&before, &host.contents());
     world.down(&host.hub);
 }
@@ -154,25 +151,23 @@ fn by_the_hosts_argo_cd_it_is_deployed_and_taken_back() {
     world.git(&repo, &["remote", "add", "origin", &url]).expect(0);
     let before = host.contents();
     let path = repo.to_string_lossy().into_owned();
-    let made = host
-        .k8tre(&[
-            "dev",
-            "up",
-            &name,
-            "--repo",
-            &path,
-            "--provider",
-            "vcluster",
-            "--host-context",
-            "team",
-            "--yes",
-            "--argocd",
-            "team",
-            "--vcluster-storage",
-            "none",
-        ])
-        .expect(0);
-    eprintln!("up: {:?}", made.took);
+    host.k8tre(&[
+        "dev",
+        "up",
+        &name,
+        "--repo",
+        &path,
+        "--provider",
+        "vcluster",
+        "--host-context",
+        "team",
+        "--yes",
+        "--argocd",
+        "team",
+        "--vcluster-storage",
+        "none",
+    ])
+    .expect(0);
     let apps = world.objects(&host.hub, "applications.argoproj.io", &["-n", "argocd"]);
     let to = format!("https://k8tre-{name}.k8tre-{name}.svc:443");
     assert!(apps.values().any(|app| app["spec"]["destination"]["server"] == to.as_str()), "{:?}", apps.keys());
@@ -180,8 +175,7 @@ fn by_the_hosts_argo_cd_it_is_deployed_and_taken_back() {
     world.k8tre(&["dev", "status", &name]).expect(0);
     let refused = world.k8tre(&["dev", "pause", &name]).expect(2);
     assert!(refused.stderr.contains("no volume"), "{refused}");
-    let down = world.k8tre(&["dev", "down", &name]).expect(0);
-    eprintln!("down: {:?}", down.took);
+    world.k8tre(&["dev", "down", &name]).expect(0);
     assert_same(&before, &host.contents());
     drop(daemon);
     world.down(&host.hub);
