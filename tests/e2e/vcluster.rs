@@ -19,12 +19,12 @@ const KINDS: &str = "namespaces,persistentvolumes,clusterroles,clusterrolebindin
     customresourcedefinitions,deployments,statefulsets,services,secrets,configmaps,serviceaccounts,networkpolicies,\
     resourcequotas,roles,rolebindings,applications.argoproj.io,applicationsets.argoproj.io,appprojects.argoproj.io";
 
-/// The chart, if the lab has what a vCluster needs.
-#[allow(clippy::print_stderr)]
+/// The chart, if the lab has what a vCluster needs; a test that goes without says so past the test harness.
 fn chart(test: &str) -> Option<String> {
     let chart = std::env::var("K8TRE_LAB_VCLUSTER_CHART").ok();
     if chart.is_none() {
-        eprintln!("NOT RUN: {test} needs K8TRE_LAB_VCLUSTER_CHART; build it: tests/lab/vcluster");
+        let text = format!("\nNOT RUN: {test} needs K8TRE_LAB_VCLUSTER_CHART; build it: tests/lab/vcluster\n");
+        std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).expect("stderr is open in tests");
     }
     chart
 }
