@@ -105,9 +105,12 @@ impl<'a> Standing<'a> {
         let text = fs::read_to_string(manifest).expect("Argo CD's manifest");
         // The lab has no registry to ask for what is on the node already.
         self.apply(&text.replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent"));
-        // Nothing hands out addresses here, and the sample has a Service that asks for one.
-        let healthy = r#"{"data": {"resource.customizations.health.Service": "return {status = \"Healthy\"}"}}"#;
-        self.kubectl(&["--namespace", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "--patch", healthy]);
+        // Nothing hands out addresses here, and the sample has a Service and an Ingress that ask for one.
+        let healthy = "return {status = \"Healthy\"}";
+        let keys =
+            ["Service", "networking.k8s.io_Ingress"].map(|kind| format!("resource.customizations.health.{kind}"));
+        let patch = json!({"data": {&keys[0]: healthy, &keys[1]: healthy}}).to_string();
+        self.kubectl(&["--namespace", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "--patch", &patch]);
         for workload in [
             "deployment/argocd-repo-server",
             "deployment/argocd-applicationset-controller",

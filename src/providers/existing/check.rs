@@ -95,26 +95,28 @@ async fn planned(cx: &Context) -> Result<Vec<Planned>> {
     overlay::planned(&cx.spec, &cx.cluster_name(), is_written)
 }
 
-/// A Service that asks for an address is not healthy to an Argo CD without a word on it, until a load balancer gives one.
+/// What asks for an address, a Service or an Ingress, is not healthy to an Argo CD without a word on it, until somebody
+/// gives one.
 fn waits_for_address(spec: &ExistingSpec, config: &Value, planned: &[Planned]) -> Option<Finding> {
-    const KEY: &str = "resource.customizations.health.Service";
-    let asks = |one: &&Planned| one.object["kind"] == "Service" && one.object["spec"]["type"] == "LoadBalancer";
-    let Planned { application, .. } = planned.iter().find(asks)?;
-    let older = config["data"]["resource.customizations"].as_str().unwrap_or_default();
-    if config["data"][KEY].is_string() || older.lines().any(|line| line.starts_with("Service:")) {
-        return None;
-    }
+    const KEYS: [(&str, &str); 2] = [
+        ("Service", "resource.customizations.health.Service"),
+        ("Ingress", "resource.customizations.health.networking.k8s.io_Ingress"),
+    ];
+    let asks = |one: &Planned| one.object["kind"] == "Ingress" || one.object["spec"]["type"] == "LoadBalancer";
+    let (kind, application) = planned.iter().filter(|one| asks(one)).find_map(|one| {
+        let (kind, key) = KEYS.into_iter().find(|(kind, _)| one.object["kind"] == **kind)?;
+        config["data"][key].is_null().then(|| (kind, one.application.clone()))
+    })?;
+    let context = &spec.context;
     let what = format!(
-        "to the Argo CD in the cluster of context {}, {application} is healthy only once a load balancer gives its Service an address",
-        spec.context
+        "to the Argo CD in the cluster of context {context}, {application} is healthy only once its {kind} is given an address"
     );
-    let patch = json!({"data": {KEY: "return {status = \"Healthy\"}"}});
+    let patch = json!({"data": KEYS.map(|(_, key)| (key, "return {status = \"Healthy\"}")).into_iter().collect::<BTreeMap<_, _>>()});
     Some(
-        Finding::warning("argocd-service-health", what)
+        Finding::warning("argocd-address-health", what)
             .why("where nothing hands out addresses, `up` waits for it until its --timeout")
             .fix(format!(
-                "if there is none: kubectl --context {} -n {NAMESPACE} patch configmap argocd-cm --type merge -p '{patch}'",
-                spec.context
+                "if nothing does: kubectl --context {context} -n {NAMESPACE} patch configmap argocd-cm --type merge -p '{patch}'"
             )),
     )
 }
@@ -216,18 +218,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_that_would_wait_for_an_address_is_named_unless_argo_cd_knows_better() {
+    fn what_would_wait_for_an_address_is_named_unless_argo_cd_knows_better() {
         let spec =
             ExistingSpec { context: "lab".into(), kubeconfig: "/k".into(), flavour: "kind".into(), has_argocd: true };
-        let service = |of: &str| Planned {
-            application: "portal".into(),
-            object: json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": of}}),
+        let found = |config: Value, object: Value| {
+            waits_for_address(&spec, &config, &[Planned { application: "portal".into(), object }])
         };
-        let found = |config: Value, of: &str| waits_for_address(&spec, &config, &[service(of)]);
-        assert!(found(json!({}), "LoadBalancer").unwrap().what.contains("portal"));
-        assert_eq!(found(json!({}), "ClusterIP"), None);
+        let service = |of: &str| json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": of}});
+        let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {}});
+        assert!(
+            found(json!({}), service("LoadBalancer")).unwrap().what.contains("portal is healthy only once its Service")
+        );
+        assert_eq!(found(json!({}), service("ClusterIP")), None);
         let told = json!({"data": {"resource.customizations.health.Service": "return {}"}});
-        assert_eq!(found(told, "LoadBalancer"), None);
-        assert_eq!(found(json!({"data": {"resource.customizations": "Service:\n  x: y"}}), "LoadBalancer"), None);
+        assert_eq!(found(told.clone(), service("LoadBalancer")), None);
+        assert!(found(told, ingress).unwrap().fix.contains("networking.k8s.io_Ingress"));
     }
 }
