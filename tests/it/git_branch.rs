@@ -317,3 +317,20 @@ async fn down_keeps_a_branch_whose_commits_would_be_lost() {
     world.git("tre", &["branch", "safe", "dev/alice~1"]);
     assert!(matches!(checkout.delete_branch(BRANCH, &owned).await.unwrap(), Removal::Deleted(_)));
 }
+
+#[tokio::test]
+async fn a_branch_that_another_git_is_about_to_let_go_of_is_waited_for() {
+    let world = World::new();
+    let checkout = world.checkout("tre");
+    let wanted = Wanted::new("a\n");
+    checkout.write_branch(&wanted.overlay(&checkout)).await.unwrap();
+    // As a git that was asked to end holds it for a moment longer.
+    let lock = world.path("tre").join(format!(".git/refs/heads/{BRANCH}.lock"));
+    std::fs::write(&lock, "").unwrap();
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::fs::remove_file(lock).unwrap();
+    });
+    assert!(matches!(checkout.delete_branch(BRANCH, &wanted.owner).await.unwrap(), Removal::Deleted(_)));
+    ending.join().unwrap();
+}

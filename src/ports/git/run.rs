@@ -20,6 +20,10 @@ const POINTERS: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
+/// A git that was asked to end holds its lock for a moment longer than who asked it: git itself waits for that, in
+/// milliseconds. Its own choice is a tenth of a second.
+const LOCK_WAIT: [&str; 2] = ["-c", "core.filesRefLockTimeout=3000"];
+
 /// How long talking to a remote may take, the user's hooks included.
 pub(super) const NETWORK_LIMIT: Duration = Duration::from_secs(120);
 
@@ -37,7 +41,7 @@ pub(super) fn typed(folder: &Path, args: &[&str]) -> String {
 impl Checkout {
     /// A run of git in this repository.
     pub(super) fn git(&self) -> Program {
-        let git = program().folder(self.root());
+        let git = program().folder(self.root()).args(LOCK_WAIT);
         self.variables.iter().fold(git, |git, (name, value)| git.env(name, value))
     }
 
