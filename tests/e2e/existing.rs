@@ -111,7 +111,11 @@ impl<'a> Standing<'a> {
             ["Service", "networking.k8s.io_Ingress"].map(|kind| format!("resource.customizations.health.{kind}"));
         let patch = json!({"data": {&keys[0]: healthy, &keys[1]: healthy}}).to_string();
         self.kubectl(&["--namespace", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "--patch", &patch]);
+        // All that can run here: what becomes ready later would look like a change.
         for workload in [
+            "deployment/argocd-redis",
+            "deployment/argocd-server",
+            "deployment/argocd-notifications-controller",
             "deployment/argocd-repo-server",
             "deployment/argocd-applicationset-controller",
             "statefulset/argocd-application-controller",
