@@ -102,10 +102,14 @@ fn waits_for_address(spec: &ExistingSpec, config: &Value, planned: &[Planned]) -
         ("Service", "resource.customizations.health.Service"),
         ("Ingress", "resource.customizations.health.networking.k8s.io_Ingress"),
     ];
+    // One key for all kinds, as it was written before there was one for each.
+    let older = config["data"]["resource.customizations"].as_str().unwrap_or_default();
+    let is_about = |line: &str, kind: &str| line.trim_end_matches(':').rsplit('/').next() == Some(kind);
     let asks = |one: &Planned| one.object["kind"] == "Ingress" || one.object["spec"]["type"] == "LoadBalancer";
     let (kind, application) = planned.iter().filter(|one| asks(one)).find_map(|one| {
         let (kind, key) = KEYS.into_iter().find(|(kind, _)| one.object["kind"] == **kind)?;
-        config["data"][key].is_null().then(|| (kind, one.application.clone()))
+        let told = config["data"][key].is_string() || older.lines().any(|line| is_about(line, kind));
+        (!told).then(|| (kind, one.application.clone()))
     })?;
     let context = &spec.context;
     let what = format!(
@@ -232,6 +236,8 @@ mod tests {
         assert_eq!(found(json!({}), service("ClusterIP")), None);
         let told = json!({"data": {"resource.customizations.health.Service": "return {}"}});
         assert_eq!(found(told.clone(), service("LoadBalancer")), None);
+        let older = json!({"data": {"resource.customizations": "networking.k8s.io/Ingress:\n  health.lua: x\n"}});
+        assert_eq!(found(older, ingress.clone()), None);
         assert!(found(told, ingress).unwrap().fix.contains("networking.k8s.io_Ingress"));
     }
 }
