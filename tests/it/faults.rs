@@ -88,77 +88,30 @@ impl fmt::Display for Cell {
     }
 }
 
-const UP_REMOTE: [&str; 11] =
-    ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", REMOTE[0], REMOTE[1], REMOTE[2], REMOTE[3]];
-const UP_SHARED: [&str; 12] = [
-    "dev",
-    "up",
-    "alice",
-    "--merge-kubeconfig",
-    "-v",
-    "--repo",
-    "../tre",
-    REMOTE[2],
-    REMOTE[3],
-    "--argocd",
-    "team",
-    "--yes",
-];
-const UP_EXISTING: [&str; 11] =
-    ["dev", "up", "alice", "-v", "--repo", "../tre", "--provider", "existing", "--context", existing::LAB, "--yes"];
-const UP_VCLUSTER: [&str; 16] = [
-    "dev",
-    "up",
-    "alice",
-    "--merge-kubeconfig",
-    "-v",
-    "--repo",
-    "../tre",
-    "--provider",
-    "vcluster",
-    "--host-context",
-    vcluster::HOST,
-    "--vcluster-storage",
-    "volume",
-    "--vcluster-node-address",
-    "127.0.0.1",
-    "--yes",
-];
-const UP_GUARDED: [&str; 18] = [
-    "dev",
-    "up",
-    "alice",
-    "--merge-kubeconfig",
-    "-v",
-    "--repo",
-    "../tre",
-    REMOTE[2],
-    REMOTE[3],
-    "--argocd",
-    "team",
-    "--yes",
-    "--repo-credentials",
-    "login",
-    "--namespaced",
-    "identity,metrics,portal,workspaces",
-    "--skip",
-    "guardrails,storage-class",
-];
-const UP: [&str; 6] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--sample"];
-const UP_OWN: [&str; 9] = ["dev", "up", "alice", "--merge-kubeconfig", "-v", "--repo", "../tre", "--ttl", "8h"];
 const DOWN: [&str; 4] = ["dev", "down", "alice", "-v"];
 
 impl Repository {
-    fn up(self) -> &'static [&'static str] {
-        match self {
-            Repository::Sample => &UP,
-            Repository::Own => &UP_OWN,
-            Repository::Remote => &UP_REMOTE,
-            Repository::Shared => &UP_SHARED,
-            Repository::Existing => &UP_EXISTING,
-            Repository::Vcluster => &UP_VCLUSTER,
-            Repository::Guarded => &UP_GUARDED,
-        }
+    fn up(self) -> Vec<&'static str> {
+        const OWN: [&str; 2] = ["--repo", "../tre"];
+        const MERGED: [&str; 1] = ["--merge-kubeconfig"];
+        const SHARED: [&str; 5] = [REMOTE[2], REMOTE[3], "--argocd", "team", "--yes"];
+        let flags: &[&[&str]] = match self {
+            Repository::Sample => &[&MERGED, &["--sample"]],
+            Repository::Own => &[&MERGED, &OWN, &["--ttl", "8h"]],
+            Repository::Remote => &[&MERGED, &OWN, &REMOTE],
+            Repository::Shared => &[&MERGED, &OWN, &SHARED],
+            Repository::Guarded => &[
+                &MERGED,
+                &OWN,
+                &SHARED,
+                &["--repo-credentials", "login", "--namespaced", "identity,metrics,portal,workspaces"],
+                &["--skip", "guardrails,storage-class"],
+            ],
+            // Its context is in the user's kubeconfig already.
+            Repository::Existing => &[&OWN, &["--provider", "existing", "--context", existing::LAB, "--yes"]],
+            Repository::Vcluster => &[&MERGED, &OWN, &vcluster::FLAGS],
+        };
+        [&["dev", "up", "alice", "-v"][..], &flags.concat()].concat()
     }
 
     fn is_shared(self) -> bool {
@@ -195,12 +148,12 @@ impl Repository {
 }
 
 impl Cell {
-    fn up(&self) -> &'static [&'static str] {
+    fn up(&self) -> Vec<&'static str> {
         self.repository.up()
     }
 
-    fn args(&self) -> &'static [&'static str] {
-        if self.command == "up" { self.up() } else { &DOWN }
+    fn args(&self) -> Vec<&'static str> {
+        if self.command == "up" { self.up() } else { DOWN.to_vec() }
     }
 }
 
@@ -227,9 +180,9 @@ async fn fails(cell: &Cell) -> Result<(), String> {
     let desk = cell.repository.on_a_desk().await;
     let before = existing::snapshot(&desk);
     if cell.command == "down" {
-        expect(&desk.run(cell.up()).await, &[0], "the up before")?;
+        expect(&desk.run(&cell.up()).await, &[0], "the up before")?;
     }
-    let running = desk.start(cell.args());
+    let running = desk.start(&cell.args());
     if running.says(begins(&cell.step)).await {
         strike(cell, &desk, &running).await;
     }
@@ -238,7 +191,7 @@ async fn fails(cell: &Cell) -> Result<(), String> {
     desk.gate.set(Rule::Open);
 
     if cell.then == Then::UpAndDown {
-        expect(&desk.run(cell.up()).await, &[0], "up afterwards")?;
+        expect(&desk.run(&cell.up()).await, &[0], "up afterwards")?;
         expect(&desk.run(&["dev", "status", "alice"]).await, &[0], "status afterwards")?;
     }
     // A `down` that had removed all leaves nothing to remove.
@@ -346,7 +299,7 @@ async fn whatever_happens_during_up_nothing_is_left_and_the_next_up_is_healthy()
     let mut steps = Steps::new();
     for repository in REPOSITORIES {
         let desk = repository.on_a_desk().await;
-        let dry: Vec<&str> = repository.up().iter().copied().chain(["--dry-run", "-o", "json"]).collect();
+        let dry: Vec<&str> = repository.up().into_iter().chain(["--dry-run", "-o", "json"]).collect();
         let plan = desk.run(&dry).await.json();
         for step in plan["steps"].as_array().unwrap() {
             note(&mut steps, step["step"].as_str().unwrap(), repository);
@@ -360,7 +313,7 @@ async fn whatever_happens_during_down_the_next_one_leaves_nothing() {
     let mut steps = Steps::new();
     for repository in REPOSITORIES {
         let desk = repository.on_a_desk().await;
-        desk.run(repository.up()).await.code(0);
+        desk.run(&repository.up()).await.code(0);
         // The steps that live in the cluster go with it, and are never begun.
         let down = desk.run(&DOWN).await;
         down.code(0);

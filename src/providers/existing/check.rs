@@ -28,8 +28,9 @@ pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Vec<
     for object in git_server::names() {
         refuse_foreign(cx, &argocd.kube, spec, &object).await?;
     }
+    let planned = planned(cx).await?;
     if cx.facts().namespaces.is_none() {
-        nothing_taken_over(cx, &argocd.kube, spec).await?;
+        nothing_taken_over(&argocd.kube, spec, &planned).await?;
     }
     if !spec.has_argocd {
         nothing_in_the_way(cx, &argocd.kube, spec).await?;
@@ -46,7 +47,7 @@ pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Vec<
     };
     check::neighbours(cx, &place, &argocd).await?;
     by_name(cx, spec, &argocd).await?;
-    differences(cx, spec, &argocd).await
+    differences(cx, spec, &argocd, &planned).await
 }
 
 /// Argo CD deploys to all of the cluster with rights that k8tre gives it, so that nobody with fewer can begin.
@@ -127,11 +128,10 @@ fn waits_for_address(spec: &ExistingSpec, config: &Value, planned: &[Planned]) -
 
 /// What the Applications would deploy under a name that is there already: Argo CD would take it over, and delete it with
 /// the Application.
-async fn nothing_taken_over(cx: &Context, kube: &Kube, spec: &ExistingSpec) -> Result<()> {
-    let planned = planned(cx).await?;
+async fn nothing_taken_over(kube: &Kube, spec: &ExistingSpec, planned: &[Planned]) -> Result<()> {
     let mut types: BTreeMap<String, Option<Type>> = BTreeMap::new();
     let mut taken = Vec::new();
-    for Planned { application, object } in &planned {
+    for Planned { application, object } in planned {
         let (Ok(of), Ok(name)) = (Type::of(object), name_of(object)) else { continue };
         let key = format!("{} {}", object["apiVersion"], object["kind"]);
         if !types.contains_key(&key) {
@@ -171,7 +171,7 @@ async fn by_name(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Result<(
 }
 
 /// Settings of an Argo CD that is used as it is, where the repository needs others.
-async fn differences(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Result<Vec<Finding>> {
+async fn differences(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd, planned: &[Planned]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let (found, tested) = (version(argocd).await, ARGOCD_VERSION);
     let minor = |version: &str| version.rsplit_once('.').map(|(minor, _)| minor.to_owned());
@@ -200,7 +200,7 @@ async fn differences(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Resu
             );
         }
     }
-    findings.extend(waits_for_address(spec, &there, &planned(cx).await?));
+    findings.extend(waits_for_address(spec, &there, planned));
     if !wanted.sidecars.is_empty() {
         let pods = argocd.list(&Type::new("v1", "Pod"), "app.kubernetes.io/name=argocd-repo-server").await?;
         let containers = pods.iter().flat_map(|pod| pod["spec"]["containers"].as_array()).flatten();
