@@ -117,7 +117,10 @@ async fn shared(cx: &Context, audit: &mut Audit) {
             let what = format!("Applications, AppProjects and cluster Secret of {name} in {place}, perhaps: {error}");
             return audit.left.push(Leftover {
                 what,
-                remove: format!("k8tre dev down {name}, once it answers; look: {}", search(shared, name)),
+                remove: format!(
+                    "k8tre dev down {name}, once it answers, or --unreachable-is-gone; look: {}",
+                    search(shared, name)
+                ),
             });
         }
     };

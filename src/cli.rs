@@ -193,6 +193,9 @@ pub struct DownArgs {
     /// Leave the developer's branch.
     #[arg(long)]
     pub keep_branch: bool,
+    /// Take a shared Argo CD, or a cluster that carries this one, for gone with all that was in it, if it does not answer.
+    #[arg(long)]
+    pub unreachable_is_gone: bool,
     /// Say what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,

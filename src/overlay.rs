@@ -10,11 +10,11 @@ use crate::gitops::ci_secrets::{self, CiSecrets};
 use crate::gitops::finding::Finding;
 use crate::gitops::kustomize;
 use crate::gitops::named::{Named, named};
-use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay};
+use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay, predict_environment};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
-use crate::gitops::scope::{Misfit, misfits};
+use crate::gitops::scope::{self, Misfit, misfits};
 use crate::gitops::touched::Side;
 use crate::gitops::tree::{MemoryTree, Tree};
 use crate::ports::git::{Checkout, CommitId, CommitTree};
@@ -37,6 +37,8 @@ pub struct EnvironmentOverlay {
     pub preset: Option<Preset>,
     /// The secrets that the branch lists.
     pub secrets: Option<CiSecrets>,
+    /// The only namespaces that Argo CD may manage, each with the labels and annotations that it would be given.
+    pub namespaces: BTreeMap<String, Value>,
     /// What does not fit into the only namespaces that Argo CD may manage.
     pub misfits: Vec<Misfit>,
 }
@@ -80,7 +82,9 @@ impl EnvironmentOverlay {
             (prediction, root_application) = (built.prediction, built.made.root_application);
         }
         prediction.findings.extend(made.warnings);
+        let namespaces = namespaces(&tree, &wanted)?;
         Ok(EnvironmentOverlay {
+            namespaces,
             base,
             remove,
             files: made.files,
@@ -251,6 +255,16 @@ fn build(spec: &Spec, cluster_name: &str, address_range: Option<String>, tree: &
     let prediction = predict(&deployed, &branch, &[wanted.cluster()?]);
     let misfits = misfits(&branch, &prediction, &wanted.namespaces);
     Ok(Built { wanted, made, deployed, prediction, misfits })
+}
+
+/// The namespaces that Argo CD is held to, as it would make them if it were not.
+fn namespaces(tree: &dyn Tree, held: &OverlaySpec) -> Result<BTreeMap<String, Value>> {
+    if held.namespaces.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let free = OverlaySpec { namespaces: BTreeSet::new(), ..held.clone() };
+    let prediction = predict_environment(&Repository::read(tree)?, tree, &free)?;
+    Ok(scope::namespaces(&prediction, &held.namespaces))
 }
 
 fn made(

@@ -103,6 +103,35 @@ impl Source {
     }
 }
 
+/// A cluster that is not the environment's own, and that it cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ground<'a> {
+    pub kubeconfig: &'a Path,
+    pub context: &'a str,
+    pub carries: Carries,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carries {
+    /// A shared Argo CD.
+    ArgoCd,
+    /// The environment's cluster, or what is its cluster.
+    Cluster,
+}
+
+impl Spec {
+    pub fn grounds(&self) -> Vec<Ground<'_>> {
+        let ground = |kubeconfig, context, carries| Ground { kubeconfig, context, carries };
+        let shared = self.argocd.shared().map(|at| ground(&at.kubeconfig, &at.context, Carries::ArgoCd));
+        let carrier = match &self.provider {
+            ProviderSpec::Kind => None,
+            ProviderSpec::Existing(at) => Some(ground(&at.kubeconfig, &at.context, Carries::Cluster)),
+            ProviderSpec::Vcluster(at) => Some(ground(&at.host_kubeconfig, &at.host_context, Carries::Cluster)),
+        };
+        shared.into_iter().chain(carrier).collect()
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretsSpec {
     /// Path of the list in the repository.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::audit::{self, Audit};
 use crate::cli::{DownArgs, UpArgs};
-use crate::commands::{App, select};
+use crate::commands::{App, ground, select};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, Ledger, StepId};
 use crate::error::{Error, Kind, Result};
@@ -34,6 +34,9 @@ pub async fn run(app: &App, args: &DownArgs) -> Result<u8> {
     if names.is_empty() {
         app.ui.say("there is no environment, so there is nothing to remove");
         return Ok(0);
+    }
+    if !args.all && !args.yes && !args.dry_run {
+        leave_behind(app, &names[0])?;
     }
     if args.all && !args.yes && !args.dry_run {
         let list: Vec<&str> = names.iter().map(EnvName::as_str).collect();
@@ -80,7 +83,20 @@ async fn every_name(app: &App) -> Result<Vec<EnvName>> {
                 .say(&format!("not recorded here, and left alone: {other}  (if it is yours: k8tre dev down {other})"));
         }
     }
-    Ok(names)
+    Ok(ground::last(&app.dirs, names))
+}
+
+/// Whoever takes down what others stand on is asked first.
+fn leave_behind(app: &App, name: &EnvName) -> Result<()> {
+    let guests = ground::guests(&app.dirs, name)?;
+    let Some(first) = guests.first() else { return Ok(()) };
+    let list: Vec<&str> = guests.iter().map(EnvName::as_str).collect();
+    let question =
+        format!("{} would lose Argo CD or the cluster, which {name} carries. Remove it all the same?", list.join(", "));
+    match app.ui.confirm(&question, "--yes").map_err(|error| error.hint(format!("or first: k8tre dev down {first}")))? {
+        true => Ok(()),
+        false => Err(Error::interrupted()),
+    }
 }
 
 /// Removes one environment, and looks whether it is gone; the code is 0 if it is.
@@ -94,6 +110,7 @@ pub async fn down(app: &App, args: &DownArgs, name: &EnvName) -> Result<(Audit, 
             rebuilt(app, name).await?
         }
     };
+    let journal = ground::without_gone(&app.dirs, journal, args.unreachable_is_gone).await;
     let options = Options { keep_branch: args.keep_branch, offline: true, ..Options::default() };
     if args.dry_run {
         return plan(app, &journal).map(|()| (Audit::default(), 0));

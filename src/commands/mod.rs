@@ -11,6 +11,7 @@ mod down;
 mod extend;
 mod gc;
 mod graph;
+mod ground;
 mod hold;
 mod internal;
 mod kubeconfig;

@@ -112,6 +112,11 @@ impl Patch<'_> {
             let repo_url = source.get("repoURL").and_then(Value::as_str).unwrap_or_default();
             self.point(&pointer, repo_url, "targetRevision");
         }
+        // Argo CD would write the namespace itself, which it may not: whoever makes the namespaces writes this, too.
+        if !self.spec.namespaces.is_empty() && !spec["syncPolicy"]["managedNamespaceMetadata"].is_null() {
+            let path = format!("{pointer}/spec/syncPolicy/managedNamespaceMetadata");
+            self.operations.push(json!({"op": "remove", "path": path}));
+        }
         // A generator's own template wins over the common one.
         if pointer != "/spec/template" && spec.get("project").is_some_and(|project| project != "") {
             self.operations.push(operation("add", &format!("{pointer}/spec/project"), self.spec.name.project()));

@@ -52,6 +52,9 @@ pub struct PredictedApplication {
     /// Name of the config management plugin of the first source.
     pub plugin: Option<Arc<str>>,
     pub sync_options: Arc<[Arc<str>]>,
+    /// Labels and annotations that Argo CD gives the namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_metadata: Option<Json>,
     /// `source`, or `sources` as a list.
     pub source: Json,
 }
@@ -308,6 +311,7 @@ impl<'a> Predictor<'a> {
         let source = spec.get("source").or_else(|| spec.get("sources")).unwrap_or(&Value::Null);
         let first = if source.is_array() { &source[0] } else { source };
         let destination = &spec["destination"];
+        let metadata = &spec["syncPolicy"]["managedNamespaceMetadata"];
         let options = spec["syncPolicy"]["syncOptions"].as_array().map_or(&[][..], Vec::as_slice);
         let mut text = |value: &Value| self.text(value.as_str().unwrap_or_default());
         PredictedApplication {
@@ -321,6 +325,7 @@ impl<'a> Predictor<'a> {
             cluster: text(&destination["name"]),
             plugin: first.get("plugin").map(|plugin| text(&plugin["name"])),
             sync_options: options.iter().map(&mut text).collect(),
+            namespace_metadata: metadata.is_object().then(|| Json::new(metadata)),
             source: Json::new(source),
             application_set: self.text(&set.name),
         }

@@ -3,10 +3,10 @@
 //!
 //! Told from the files in the repository; what a chart or a plugin makes is not seen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::kustomize::{kustomization, resolved};
 use super::predict::Prediction;
@@ -65,6 +65,9 @@ pub fn misfits(tree: &dyn Tree, prediction: &Prediction, namespaces: &BTreeSet<S
         if !namespaces.contains(&*app.namespace) {
             say(format!("it is deployed to the namespace {}", app.namespace));
         }
+        if app.namespace_metadata.is_some() {
+            say(format!("its ApplicationSet's templatePatch gives the namespace {} labels", app.namespace));
+        }
         let sources = app.source.value();
         let sources = sources.as_array().cloned().unwrap_or_else(|| vec![sources]);
         let ours = url::normalized(&app.repo_url);
@@ -84,6 +87,20 @@ pub fn misfits(tree: &dyn Tree, prediction: &Prediction, namespaces: &BTreeSet<S
         }
     }
     misfits.into_iter().collect()
+}
+
+/// Labels and annotations that Applications want for their namespaces, by namespace.
+pub fn namespaces(prediction: &Prediction, held: &BTreeSet<String>) -> BTreeMap<String, Value> {
+    let mut all: BTreeMap<String, Value> = held.iter().map(|name| (name.clone(), json!({}))).collect();
+    for app in &prediction.applications {
+        let (Some(wanted), Some(metadata)) = (&app.namespace_metadata, all.get_mut(&*app.namespace)) else { continue };
+        for field in ["labels", "annotations"] {
+            for (key, value) in wanted.value()[field].as_object().into_iter().flatten() {
+                metadata[field][key] = value.clone();
+            }
+        }
+    }
+    all
 }
 
 /// Objects, each with the namespace that its files say, if they say one.

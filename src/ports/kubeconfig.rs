@@ -62,6 +62,15 @@ pub fn authority(file: &Path) -> Result<Option<String>> {
     Ok(cluster.and_then(|cluster| cluster.certificate_authority_data))
 }
 
+/// Address of the API server that a context leads to; without a context, the current one. None if nobody says.
+pub fn server(file: &Path, context: Option<&str>) -> Option<String> {
+    let config = read(file).ok()?;
+    let wanted = context.or(config.current_context.as_deref())?;
+    let context = config.contexts.iter().find(|one| one.name == wanted)?.context.as_ref()?;
+    let cluster = config.clusters.iter().find(|one| one.name == context.cluster)?.cluster.as_ref()?;
+    cluster.server.as_deref().map(|server| server.trim_end_matches('/').to_owned())
+}
+
 /// Removes an environment's own file, and the lock that kubectl and kind put beside it.
 pub fn remove(file: &Path) -> Result<()> {
     let mut lock = file.as_os_str().to_owned();

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
 use crate::overlay::EnvironmentOverlay;
-use crate::ports::kube::{Kube, Type};
+use crate::ports::kube::{Kube, Type, name_of};
 use crate::shared::role;
 use crate::steps::{BRANCH, CLUSTER, IDENTITY, objects};
 
@@ -25,14 +25,26 @@ fn place(object: &Value) -> &str {
     object["metadata"]["namespace"].as_str().unwrap_or(role::NAMESPACE)
 }
 
-/// The first of the namespaces that it is held to, and that is not there.
-async fn missing(cx: &Context, kube: &Kube) -> Result<Option<String>> {
-    for name in cx.spec.argocd.namespaces() {
-        if kube.get(&Type::new("v1", "Namespace"), "", name).await?.is_none() {
-            return Ok(Some(name.clone()));
+/// The namespaces that it is held to, as far as they are not what they are to be: with all their labels and annotations,
+/// which Argo CD may not write there.
+async fn unmade(cx: &Context, kube: &Kube) -> Result<Vec<(Value, String)>> {
+    let mut unmade = Vec::new();
+    for (name, metadata) in &cx.overlay().await?.namespaces {
+        let mut namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        namespace["metadata"]["name"] = json!(name);
+        match kube.get(&Type::new("v1", "Namespace"), "", name).await? {
+            None => {
+                let why = format!("the namespace {name} is not there");
+                unmade.push((objects::owned(namespace, &cx.id), why));
+            }
+            // One that is there already is somebody's, and as good.
+            Some(found) => {
+                let lacking = objects::difference(&found, &namespace);
+                unmade.extend(lacking.map(|at| (namespace, format!("the namespace {name} differs at {at}"))));
+            }
         }
     }
-    Ok(None)
+    Ok(unmade)
 }
 
 /// Roles and their bindings in namespaces that it is held to no more.
@@ -80,8 +92,8 @@ impl Step<Context> for Identity {
                 other => return Ok(other),
             }
         }
-        if let Some(name) = missing(cx, &kube).await? {
-            return Ok(State::Drifted(format!("the namespace {name} is not there")));
+        if let Some((_, why)) = unmade(cx, &kube).await?.into_iter().next() {
+            return Ok(State::Drifted(why));
         }
         if let Some(one) = outside(cx, &kube).await?.first() {
             return Ok(State::Drifted(format!("Argo CD has rights in the namespace {} still", place(one))));
@@ -91,10 +103,12 @@ impl Step<Context> for Identity {
 
     async fn apply(&self, cx: &Context) -> Result<()> {
         let kube = cx.require_kube().await?;
-        // One that is there already is somebody's, and as good.
-        while let Some(name) = missing(cx, &kube).await? {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            kube.apply(&objects::owned(namespace, &cx.id), "").await?;
+        for (namespace, _) in unmade(cx, &kube).await? {
+            let (of, name) = (Type::of(&namespace)?, name_of(&namespace)?);
+            match objects::owner(&namespace) {
+                Some(_) => drop(kube.apply(&namespace, "").await?),
+                None => kube.merge(&of, "", name, &json!({"metadata": namespace["metadata"]})).await?,
+            }
         }
         // One after the other: the account's namespace comes first.
         for object in wanted(cx)? {

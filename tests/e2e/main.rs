@@ -7,6 +7,7 @@
 
 mod edit;
 mod existing;
+mod guests;
 mod hold;
 mod interrupt;
 mod lifecycle;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -150,10 +151,15 @@ fn a_branch_is_read_from_a_remote_and_removed_there() {
     drop(daemon);
 }
 
+/// Where this machine is for the containers of its Docker.
+pub fn bridge(world: &World) -> IpAddr {
+    let inspect = ["network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"];
+    world.docker(&inspect).expect(0).stdout.trim().parse().expect("an address")
+}
+
 /// A real git daemon that takes pushes, at an address that pods reach too.
 pub fn daemon(world: &World) -> (Running, String) {
-    let inspect = ["network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"];
-    let address = world.docker(&inspect).expect(0).stdout.trim().to_owned();
+    let address = bridge(world);
     let root = world.home.join("served");
     fs::create_dir(&root).expect("a folder to serve");
     world.git(&root, &["init", "--quiet", "--bare", "tre.git"]).expect(0);

@@ -336,7 +336,19 @@ async fn held_to_namespaces_it_has_rights_in_them_alone_and_what_does_not_fit_is
     let project = desk.clusters.object(HUB, "appprojects", "dev-alice").unwrap();
     assert_eq!(project["spec"]["destinations"].as_array().unwrap().len(), 4);
     assert!(project["spec"]["clusterResourceWhitelist"].as_array().is_none_or(Vec::is_empty));
-    assert!(desk.clusters.object(ALICE, "namespaces", "portal").is_some());
+    // Argo CD may not write namespaces, so what it would give them is given them here.
+    let level = || {
+        let portal = desk.clusters.object(ALICE, "namespaces", "portal").unwrap();
+        portal["metadata"]["labels"]["pod-security.kubernetes.io/enforce"].clone()
+    };
+    assert_eq!(level(), "restricted");
+    let app = desk.clusters.object(HUB, "applications", "portal-alice").unwrap();
+    assert!(app["spec"]["syncPolicy"]["managedNamespaceMetadata"].is_null(), "{app:#}");
+    let weaker = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}});
+    desk.clusters.change(ALICE, "namespaces", "portal", &weaker);
+    desk.run(&["dev", "status", "alice"]).await.code(3).shows("the namespace portal differs at metadata.labels");
+    desk.run(&["dev", "up", "alice"]).await.code(0);
+    assert_eq!(level(), "restricted");
     desk.run(&["dev", "up", "alice"]).await.code(0).says("nothing was to be done");
     desk.run(&["dev", "status", "alice"]).await.code(0).shows("held to identity, metrics, portal, workspaces");
 
@@ -368,4 +380,35 @@ async fn an_edit_takes_a_commit_there() {
     up(&desk, &[]).await.code(0);
     let refused = desk.run(&["dev", "sync", "alice"]).await;
     refused.code(2).says("needs a commit and a push").says("k8tre dev up alice").says("with an Argo CD of its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_stand_on_goes_last_and_what_went_with_it_is_not_looked_for() {
+    let desk = desk().await;
+    let zoe = UP.map(|word| if word == "alice" { "zoe" } else { word });
+    desk.run(&zoe).await.code(0);
+    let refused = desk.run(&["dev", "down", "hub"]).await;
+    refused.code(2).says("zoe would lose Argo CD or the cluster, which hub carries").says("k8tre dev down zoe");
+    desk.run(&["dev", "down", "--all", "--yes"]).await.code(0).says("zoe is gone").says("hub is gone");
+    assert_eq!(desk.run(&["dev", "list", "-o", "json"]).await.code(0).json()["environments"], json!([]));
+
+    // Only somebody can say that a cluster of others is gone for good.
+    let desk = self::desk().await;
+    up(&desk, &[]).await.code(0);
+    desk.run(&["dev", "down", "hub", "--yes"]).await.code(0);
+    desk.run(&DOWN).await.code(1).says("in team/argocd, perhaps").says("--unreachable-is-gone");
+    desk.run(&[&DOWN[..], &["--unreachable-is-gone"]].concat()).await.code(0).says("alice is gone");
+
+    // That one of k8tre's is gone is known.
+    let desk = self::desk().await;
+    let kubeconfig = desk.path("data/environments/hub/kubeconfig").display().to_string();
+    let desk = desk.with("KUBECONFIG", Some(&kubeconfig));
+    desk.run(&[&UP[..7], &["--argocd", "kind-k8tre-hub", "--yes"]].concat()).await.code(0);
+    desk.run(&["dev", "down", "hub", "--yes"]).await.code(0);
+    desk.run(&DOWN).await.code(0).says("alice is gone");
+    // One that answers is not gone, whatever is said.
+    let desk = self::desk().await;
+    up(&desk, &[]).await.code(0);
+    desk.run(&[&DOWN[..], &["--unreachable-is-gone"]].concat()).await.code(0).says("shared Argo CD");
+    assert_eq!(remains(&desk, "alice"), NOTHING);
 }

@@ -197,7 +197,14 @@ pub async fn cluster(app: &App, cluster: &Unrecorded) -> Result<Option<String>> 
 }
 
 async fn take_down(app: &App, name: &EnvName) -> Result<Option<String>> {
-    let args = DownArgs { name: NameArgs::default(), all: false, keep_branch: false, dry_run: false, yes: true };
+    let args = DownArgs {
+        name: NameArgs::default(),
+        all: false,
+        keep_branch: false,
+        unreachable_is_gone: false,
+        dry_run: false,
+        yes: true,
+    };
     match down::down(app, &args, name).await? {
         (_, 0) => Ok(None),
         (audit, _) => {

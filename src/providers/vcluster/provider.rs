@@ -196,7 +196,7 @@ impl Provider for VclusterProvider {
             Ok(host) => host,
             Err(error) => {
                 let what = format!("namespace {namespace} in {}, perhaps: {error}", self.spec.host_context);
-                let remove = format!("k8tre dev down {}, once it answers", cx.spec.name);
+                let remove = format!("k8tre dev down {}, once it answers, or --unreachable-is-gone", cx.spec.name);
                 audit.left.push(Leftover { what, remove });
                 return Ok(());
             }

@@ -2,7 +2,9 @@
 
 pub mod branches;
 pub mod controller;
+pub mod hub;
 mod judge;
+pub mod private_git;
 mod run;
 mod snapshot;
 
@@ -126,9 +128,14 @@ impl World {
 
     /// The same with some variables set differently.
     pub fn k8tre_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+        self.start_with(variables, args).wait(LIMIT)
+    }
+
+    /// The same without waiting for its end.
+    pub fn start_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Running {
         let mut command = self.command(env!("CARGO_BIN_EXE_k8tre"), args);
         command.envs(variables.iter().copied());
-        Running::start(command).wait(LIMIT)
+        Running::start(command)
     }
 
     /// `k8tre dev up NAME` with the lab's flags and the given ones.
