@@ -254,6 +254,9 @@ pub struct SharedArgoCd {
     /// The only namespaces of the environment's cluster that it may manage; empty means all, and what is in none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub namespaces: BTreeSet<String>,
+    /// Whether it may give rights in the environment's cluster that it has not itself.
+    #[serde(default)]
+    pub may_escalate: bool,
 }
 
 impl SharedArgoCd {
@@ -286,6 +289,11 @@ impl ArgoCdSpec {
                 Place { kubeconfig: &shared.kubeconfig, context: Some(&shared.context), namespace: &shared.namespace }
             }
         }
+    }
+
+    /// Whether it may give rights in the environment's cluster that it has not itself.
+    pub fn may_escalate(&self) -> bool {
+        self.shared().is_some_and(|shared| shared.may_escalate)
     }
 
     /// The only namespaces that it may manage; empty means all, and what is in none.

@@ -4,13 +4,23 @@ use super::view::View;
 use super::words::pattern;
 use super::{Cause, Family};
 
-pub const FAMILY: Family = Family { codes: &["rbac"], explain };
+pub const FAMILY: Family = Family { codes: &["rbac", "rbac-escalation"], explain };
 
 fn explain(view: &View) -> Option<Cause> {
     let refused = view.refusals.iter().map(|refusal| (Some(refusal.link()), refusal.message));
     let whole = view.sync_failed().then(|| (None, view.operation_message()));
     let compared = view.comparison_errors().map(|message| (None, message));
     refused.chain(whole).chain(compared).find_map(|(object, message)| {
+        if message.contains("attempting to grant RBAC permissions not currently held") {
+            let of = pattern!(r#"(\S+)\.rbac\.authorization\.k8s\.io "([^"]+)" is forbidden"#).captures(message);
+            let role = of.map_or_else(|| "a role".into(), |of| format!("{} {}", &of[1], &of[2]));
+            return Some(
+                Cause::new("rbac-escalation")
+                    .because_all(object)
+                    .because(format!("{role} holds rights that Argo CD has not itself, so that it may not give them"))
+                    .hint("let it, if you trust what the branch deploys: k8tre dev up --argocd-may-escalate"),
+            );
+        }
         let form = pattern!(
             r#"User "([^"]+)" cannot (\S+) (?:resource|path) "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]+)"| at the cluster scope)?"#
         );

@@ -25,9 +25,12 @@ pub struct SharedArgs {
     /// Where it gets a login for the repository from, if it has none itself: `git` (your credential helpers), `-` (standard input), or a file; kept only in repository Secrets for this environment's projects.
     #[arg(long, value_name = "git|-|FILE", help_heading = "Shared Argo CD")]
     pub repo_credentials: Option<String>,
-    /// For an Argo CD that may manage only these namespaces of the environment's cluster, and nothing that is in none [default: all].
+    /// For an Argo CD that may manage only these namespaces of the environment's cluster, and nothing that is in none; `*` is all again [default: all].
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',', help_heading = "Shared Argo CD")]
     pub namespaced: Vec<String>,
+    /// Let it give rights in the environment's cluster that it has not itself, as charts of operators need; with that, it can do anything there [default: false].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Shared Argo CD")]
+    pub argocd_may_escalate: Option<bool>,
 }
 
 /// A token's length of life, within what is of use.

@@ -114,6 +114,8 @@ pub struct FileArgoCd {
     pub token_ttl: Option<String>,
     /// The only namespaces of the environment's cluster that a shared Argo CD may manage. Without it: all, and what is in none.
     pub namespaces: BTreeSet<String>,
+    /// Whether a shared Argo CD may give rights in the environment's cluster that it has not itself, as charts of operators need.
+    pub may_escalate: Option<bool>,
 }
 
 /// Secrets that are made before the Applications start.

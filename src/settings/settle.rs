@@ -164,6 +164,7 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
                 ("--token-ttl", flags.token_ttl.is_some()),
                 ("--repo-credentials", flags.repo_credentials.is_some()),
                 ("--namespaced", !flags.namespaced.is_empty()),
+                ("--argocd-may-escalate", flags.argocd_may_escalate.is_some()),
             ];
             // Variables and files may say so for other environments.
             return match given.into_iter().find(|(_, given)| *given).filter(|_| saved.is_none()) {
@@ -184,6 +185,7 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
                 None => TOKEN_TTL.as_secs(),
             },
             repo_credentials: false,
+            may_escalate: files.iter().find_map(|file| file.argocd.may_escalate).unwrap_or_default(),
             namespaces: files
                 .iter()
                 .map(|file| &file.argocd.namespaces)
@@ -195,11 +197,13 @@ fn argocd_at(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings]) -> Res
     let server = flags.server.clone().unwrap_or(recorded.server);
     let token_ttl = flags.token_ttl.map_or(recorded.token_ttl, |ttl| ttl.as_secs());
     let repo_credentials = recorded.repo_credentials || flags.repo_credentials.is_some();
-    let namespaces = match flags.namespaced.is_empty() {
-        true => recorded.namespaces,
-        false => flags.namespaced.iter().cloned().collect(),
+    let namespaces = match flags.namespaced.as_slice() {
+        [] => recorded.namespaces,
+        [all] if all == "*" => BTreeSet::new(),
+        given => given.iter().cloned().collect(),
     };
-    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, repo_credentials, namespaces, ..recorded }))
+    let may_escalate = flags.argocd_may_escalate.unwrap_or(recorded.may_escalate);
+    Ok(ArgoCdAt::Shared(SharedArgoCd { server, token_ttl, repo_credentials, namespaces, may_escalate, ..recorded }))
 }
 
 fn source(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], shared: bool) -> Result<Source> {

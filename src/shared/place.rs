@@ -59,6 +59,7 @@ pub fn named(given: &str) -> Result<SharedArgoCd> {
         token_ttl: 0,
         repo_credentials: false,
         namespaces: Default::default(),
+        may_escalate: false,
     })
 }
 
@@ -114,6 +115,7 @@ mod tests {
                 token_ttl: 0,
                 repo_credentials: false,
                 namespaces: Default::default(),
+                may_escalate: false,
             })
         };
         assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team"));

@@ -1,7 +1,7 @@
 //! What Argo CD may do in the developer's cluster: in all of it, or in given namespaces alone. Pure.
 //!
 //! It watches everything, because it compares with everything. What it may write is listed: no impersonation, no
-//! tokens, no commands in pods, and no rights for others beyond those that it has itself.
+//! tokens, no commands in pods, and, unless somebody asks for it, no rights for others beyond those that it has itself.
 
 use std::collections::BTreeSet;
 
@@ -107,8 +107,15 @@ fn custom(groups: &BTreeSet<String>) -> Value {
     json!({"apiGroups": custom, "resources": ["*"], "verbs": WRITE})
 }
 
+/// What it takes to give rights that it has not itself: with that, nothing is out of its reach.
+fn escalation(may_escalate: bool, resources: &[&str]) -> Option<Value> {
+    let rule =
+        json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": resources, "verbs": ["escalate", "bind"]});
+    may_escalate.then_some(rule)
+}
+
 /// The rules for the whole cluster, with the groups of the repository's own kinds.
-pub fn rules(groups: &BTreeSet<String>) -> Value {
+pub fn rules(groups: &BTreeSet<String>, may_escalate: bool) -> Value {
     let mut rules = vec![
         json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}),
         discovery(),
@@ -121,11 +128,12 @@ pub fn rules(groups: &BTreeSet<String>) -> Value {
         WRITTEN.iter().map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": WRITE})),
     );
     rules.push(custom(groups));
+    rules.extend(escalation(may_escalate, &["clusterroles", "roles"]));
     rules.into()
 }
 
 /// The rules in one namespace, for an Argo CD that may manage no more than given ones.
-pub fn rules_within(groups: &BTreeSet<String>) -> Value {
+pub fn rules_within(groups: &BTreeSet<String>, may_escalate: bool) -> Value {
     let mut rules = vec![
         json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}),
         json!({"apiGroups": [""], "resources": ["pods/log", "events"], "verbs": ["get"]}),
@@ -139,17 +147,18 @@ pub fn rules_within(groups: &BTreeSet<String>) -> Value {
         }
     }
     rules.push(custom(groups));
+    rules.extend(escalation(may_escalate, &["roles"]));
     rules.into()
 }
 
 /// The identity by which Argo CD works in the cluster: all that it is made of. With namespaces, the account has its
 /// rights in these alone.
-pub fn objects(groups: &BTreeSet<String>, namespaces: &BTreeSet<String>) -> Vec<Value> {
+pub fn objects(groups: &BTreeSet<String>, namespaces: &BTreeSet<String>, may_escalate: bool) -> Vec<Value> {
     const RBAC: &str = "rbac.authorization.k8s.io/v1";
     let labels = json!({"app.kubernetes.io/managed-by": "k8tre"});
     let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ACCOUNT});
     let account = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}]);
-    let everywhere = if namespaces.is_empty() { rules(groups) } else { json!([discovery()]) };
+    let everywhere = if namespaces.is_empty() { rules(groups, may_escalate) } else { json!([discovery()]) };
     let mut objects = vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}),
         json!({
@@ -167,7 +176,7 @@ pub fn objects(groups: &BTreeSet<String>, namespaces: &BTreeSet<String>) -> Vec<
     ];
     for namespace in namespaces {
         let metadata = json!({"name": ACCOUNT, "namespace": namespace, "labels": labels});
-        objects.push(json!({"apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": rules_within(groups)}));
+        objects.push(json!({"apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": rules_within(groups, may_escalate)}));
         objects.push(json!({
             "apiVersion": RBAC, "kind": "RoleBinding", "metadata": metadata,
             "roleRef": role("Role"), "subjects": account,
@@ -192,7 +201,7 @@ mod tests {
 
     #[test]
     fn argo_cd_may_make_a_tre_and_may_not_become_anybody_else() {
-        let rules = rules(&BTreeSet::from(["example.org".to_owned(), "argoproj.io".to_owned()]));
+        let rules = rules(&BTreeSet::from(["example.org".to_owned(), "argoproj.io".to_owned()]), false);
         for (verb, group, resource) in [
             ("list", "", "secrets"),
             ("watch", "anything.example", "things"),
@@ -233,7 +242,7 @@ mod tests {
     #[test]
     fn nothing_binds_to_a_group_of_administrators() {
         for namespaces in [BTreeSet::new(), BTreeSet::from(["portal".to_owned()])] {
-            let text = serde_json::to_string(&objects(&BTreeSet::new(), &namespaces)).unwrap();
+            let text = serde_json::to_string(&objects(&BTreeSet::new(), &namespaces, false)).unwrap();
             assert!(!text.contains("system:masters") && !text.contains("cluster-admin"), "{text}");
         }
     }
@@ -241,7 +250,7 @@ mod tests {
     #[test]
     fn held_to_namespaces_it_has_no_rights_outside_of_them_and_none_on_what_is_in_none() {
         let namespaces = BTreeSet::from(["identity".to_owned(), "portal".to_owned()]);
-        let objects = objects(&BTreeSet::from(["example.org".to_owned()]), &namespaces);
+        let objects = objects(&BTreeSet::from(["example.org".to_owned()]), &namespaces, false);
         let of_kind = |kind: &str| objects.iter().filter(|one| one["kind"] == kind).collect::<Vec<_>>();
         for rule in of_kind("ClusterRole")[0]["rules"].as_array().unwrap() {
             assert!(rule["apiGroups"].is_null(), "no object of the cluster: {rule}");

@@ -16,7 +16,7 @@ pub struct Identity;
 /// All that it is made of, by what the branch deploys.
 fn wanted(cx: &Context) -> Result<Vec<Value>> {
     let named = EnvironmentOverlay::named(&cx.spec)?;
-    let objects = role::objects(&named.groups, cx.spec.argocd.namespaces());
+    let objects = role::objects(&named.groups, cx.spec.argocd.namespaces(), cx.spec.argocd.may_escalate());
     Ok(objects.into_iter().map(|object| objects::owned(object, &cx.id)).collect())
 }
 
@@ -49,9 +49,6 @@ async fn unmade(cx: &Context, kube: &Kube) -> Result<Vec<(Value, String)>> {
 
 /// Roles and their bindings in namespaces that it is held to no more.
 async fn outside(cx: &Context, kube: &Kube) -> Result<Vec<Value>> {
-    if cx.spec.argocd.namespaces().is_empty() {
-        return Ok(Vec::new());
-    }
     let mut outside = Vec::new();
     // The right to give rights goes first.
     for kind in ["RoleBinding", "Role"] {

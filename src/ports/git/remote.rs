@@ -150,6 +150,17 @@ impl Checkout {
             .hint("use another environment name: --name NAME"))
     }
 
+    /// Branches of a remote that start alike, each with its tip.
+    pub async fn remote_branches(&self, target: &PushTarget, start: &str) -> Result<Vec<(CommitId, String)>> {
+        let listed = self.listed(target, &format!("{start}*"), &[format!("refs/heads/{start}*")]).await?;
+        // A pattern also matches longer names that end alike.
+        let branch = |(id, name): (CommitId, String)| {
+            let name = name.strip_prefix("refs/heads/").filter(|name| name.starts_with(start))?;
+            Some((id, name.to_owned()))
+        };
+        Ok(listed.into_iter().filter_map(branch).collect())
+    }
+
     /// Brings the commit of a remote's branch here, without changing a branch of yours.
     pub async fn fetch(&self, target: &PushTarget, branch: &str) -> Result<Option<CommitId>> {
         let tip = self.remote_tip(target, branch).await?;

@@ -44,6 +44,7 @@ pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Vec<
         token_ttl: 0,
         repo_credentials: false,
         namespaces: BTreeSet::new(),
+        may_escalate: false,
     };
     check::neighbours(cx, &place, &argocd).await?;
     by_name(cx, spec, &argocd).await?;
