@@ -144,7 +144,7 @@ pub async fn check(app: &App, cx: &Context, at: &SharedArgoCd) -> Result<()> {
 }
 
 /// Other people's Argo CD, or cluster, is written to only after somebody said so, once.
-pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
+pub fn confirm(app: &App, journal: &Journal, changes: Option<String>, yes: bool) -> Result<()> {
     let mut all = Vec::new();
     let begun = |steps: &[&str]| steps.iter().any(|id| journal.steps.contains_key(*id));
     all.extend(providers::of(&journal.spec).ground(&journal.spec.name).filter(|_| !begun(&[CLUSTER])));
@@ -154,6 +154,7 @@ pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
             journal.spec.name, shared.context, shared.namespace, shared.server
         ));
     }
+    all.extend(changes);
     if all.is_empty() {
         return Ok(());
     }

@@ -14,7 +14,7 @@ use crate::settings::{self, Found};
 use crate::shared::check::secret_type;
 use crate::shared::environments::Registered;
 use crate::shared::probe::{self, Probe};
-use crate::shared::remains::Remains;
+use crate::shared::remains::{Remains, called};
 use crate::shared::{answering, removal};
 use crate::spec::{ArgoCdAt, SharedArgoCd};
 use crate::steps::project::Project;
@@ -70,7 +70,7 @@ impl Guest {
         let argocd = answering(&self.cx).await?;
         removal::remove(&self.cx, &argocd, silent).await?;
         for secret in Remains::read(&self.cx, &argocd).await?.repositories {
-            argocd.delete(&secret_type(), &secret).await?;
+            argocd.delete(&secret_type(), called(&secret)).await?;
         }
         Project.undo(&self.cx).await?;
         SharedRegistration { shared: self.shared.clone() }.undo(&self.cx).await?;
