@@ -46,12 +46,13 @@ pub fn of(tree: &dyn Tree, app: &PredictedApplication) -> Vec<Value> {
     }
     for object in &mut objects {
         let of_cluster = object["kind"].as_str().is_some_and(kinds::is_of_cluster);
-        let Some(metadata) = object.get_mut("metadata").filter(|metadata| metadata.is_object()) else { continue };
+        let mut metadata = object["metadata"].as_object().cloned().unwrap_or_default();
         if of_cluster {
-            metadata.as_object_mut().map(|metadata| metadata.remove("namespace"));
-        } else if metadata["namespace"].as_str().is_none_or(str::is_empty) {
-            metadata["namespace"] = json!(app.namespace);
+            metadata.remove("namespace");
+        } else if metadata.get("namespace").and_then(Value::as_str).is_none_or(str::is_empty) {
+            metadata.insert("namespace".into(), json!(app.namespace));
         }
+        object["metadata"] = metadata.into();
     }
     objects
 }
