@@ -17,7 +17,7 @@ use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
 pub use expiry::{ExtendArgs, GcArgs};
-pub use shared::{RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
+pub use shared::{GcManifestArgs, RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 use up::UP_EXAMPLES;
 pub use up::{RunArgs, UpArgs};
 use values::{duration, environment_name};

@@ -15,8 +15,9 @@ use crate::argocd::plugin;
 use crate::argocd::side::{ArgoCd, Sides};
 use crate::engine::{Events, State, StepId};
 use crate::error::{Error, Result};
+use crate::gitops::planned::Planned;
 use crate::journal::{Facts, Journal, Writer};
-use crate::overlay::EnvironmentOverlay;
+use crate::overlay::{self, EnvironmentOverlay};
 use crate::ports::dirs::Dirs;
 use crate::ports::docker::Docker;
 use crate::ports::fetch::Fetcher;
@@ -24,6 +25,7 @@ use crate::ports::git::Login;
 use crate::ports::kube::Kube;
 use crate::prerequisites::{self, Prepared};
 use crate::providers::{self, Provider};
+use crate::sample;
 use crate::spec::{SecretsMode, Spec};
 use crate::steps::publish;
 
@@ -85,6 +87,7 @@ pub struct Context {
     silence: OnceCell<Option<String>>,
     install: OnceCell<Install>,
     overlay: OnceCell<EnvironmentOverlay>,
+    planned: OnceCell<Vec<Planned>>,
     prerequisites: OnceCell<Vec<Prepared>>,
     outlined: OnceCell<Vec<Prepared>>,
 }
@@ -111,6 +114,7 @@ impl Context {
             silence: OnceCell::new(),
             install: OnceCell::new(),
             overlay: OnceCell::new(),
+            planned: OnceCell::new(),
             prerequisites: OnceCell::new(),
             outlined: OnceCell::new(),
         }
@@ -266,6 +270,15 @@ impl Context {
                 EnvironmentOverlay::of(&self.spec, &self.cluster_name(), range, served)
             })
             .await
+    }
+
+    /// Objects that the Applications will deploy, as far as the files tell; of a sample also before it is written.
+    pub async fn planned(&self) -> Result<&[Planned]> {
+        let read = || async {
+            let is_written = !self.spec.sample || sample::is_sample(&self.spec.repo).await?;
+            overlay::planned(&self.spec, &self.cluster_name(), is_written)
+        };
+        self.planned.get_or_try_init(read).await.map(Vec::as_slice)
     }
 
     /// What the cluster has to have before Argo CD, fetched and rendered.

@@ -66,6 +66,9 @@ pub struct Facts {
     /// What the Applications had deployed to such a cluster, when their removal began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<Deployed>,
+    /// Settings of somebody's Argo CD that were changed, by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub adjusted: BTreeMap<String, Adjusted>,
     /// The Docker network of the cluster, and whether a k8tre made it.
     pub network: Option<NetworkOwnership>,
     /// What the cluster was given before Argo CD.
@@ -82,6 +85,21 @@ pub struct Facts {
     pub registered_at: Option<Timestamp>,
     /// How the last `up` that changed something spent its time, in seconds.
     pub timings: Vec<Timing>,
+}
+
+/// A setting of somebody's that was changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adjusted {
+    pub before: Option<String>,
+    /// What k8tre gave it, or was about to; the last counts.
+    pub ours: Vec<String>,
+}
+
+impl Adjusted {
+    /// Whether somebody else changed it since then.
+    pub fn is_ours(&self, now: Option<&str>) -> bool {
+        now.is_some_and(|now| self.ours.iter().any(|ours| ours == now))
+    }
 }
 
 /// A synced work tree.

@@ -8,9 +8,9 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::gitops::ci_secrets::{self, CiSecrets};
 use crate::gitops::finding::Finding;
-use crate::gitops::kustomize;
 use crate::gitops::named::{Named, named};
 use crate::gitops::overlay::{Overlay, OverlaySpec, app_of, overlay, predict_environment};
+use crate::gitops::planned::{self, Planned};
 use crate::gitops::predict::{Prediction, predict};
 use crate::gitops::preset::Preset;
 use crate::gitops::repository::Repository;
@@ -179,12 +179,6 @@ fn sample_tree() -> MemoryTree<'static> {
     MemoryTree::new(files.map(|(path, content)| (path.to_string_lossy().into_owned(), content)))
 }
 
-/// An object that an Application will deploy.
-pub struct Planned {
-    pub application: String,
-    pub object: Value,
-}
-
 /// Objects that the files of the Applications name, as far as kustomize can be followed without its program; a sample
 /// need not be written for it.
 pub fn planned(spec: &Spec, cluster_name: &str, is_written: bool) -> Result<Vec<Planned>> {
@@ -199,21 +193,7 @@ pub fn planned(spec: &Spec, cluster_name: &str, is_written: bool) -> Result<Vec<
 
 fn planned_of(spec: &Spec, cluster_name: &str, tree: &dyn Tree) -> Result<Vec<Planned>> {
     let built = build(spec, cluster_name, None, tree)?;
-    let branch = built.made.tree(tree);
-    let mut planned = Vec::new();
-    for app in &built.prediction.applications {
-        // What is no kustomization, or a broken one, is for Argo CD to say.
-        let Ok(objects) = kustomize::build(&branch, &app.path) else { continue };
-        for one in objects.objects {
-            let mut object = one.document.value;
-            let metadata = &mut object["metadata"];
-            if metadata["namespace"].is_null() {
-                metadata["namespace"] = Value::String(app.namespace.to_string());
-            }
-            planned.push(Planned { application: app.name.to_string(), object });
-        }
-    }
-    Ok(planned)
+    Ok(planned::all(&built.made.tree(tree), &built.prediction))
 }
 
 /// The list of secrets; `None` where the branch has none.

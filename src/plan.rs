@@ -6,9 +6,10 @@ use crate::context::Context;
 use crate::engine::{State, Step, StepId, Steps};
 use crate::error::Result;
 use crate::providers;
-use crate::spec::{Source, Spec};
+use crate::spec::{ExistingSpec, Source, Spec};
 use crate::steps::applications::Applications;
 use crate::steps::argocd::{ArgoCdConfig, ArgoCdWorkloads};
+use crate::steps::argocd_settings::ArgoCdSettings;
 use crate::steps::branch::Branch;
 use crate::steps::cluster::Cluster;
 use crate::steps::expiry::Expiry;
@@ -27,7 +28,8 @@ use crate::steps::root::Root;
 use crate::steps::sample::Sample;
 use crate::steps::secrets::Secrets;
 use crate::steps::{
-    ARGOCD, ARGOCD_CONFIG, ARGOCD_UI, CLUSTER, GIT_SERVER, PROJECT, PUBLISH, REGISTRATION, REPOSITORY_ACCESS, SECRETS,
+    ARGOCD, ARGOCD_CONFIG, ARGOCD_SETTINGS, ARGOCD_UI, CLUSTER, GIT_SERVER, PROJECT, PUBLISH, REGISTRATION,
+    REPOSITORY_ACCESS, SECRETS,
 };
 
 pub fn steps(spec: &Spec) -> Steps<Context> {
@@ -71,6 +73,9 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     if spec.is_fenced() {
         steps.push(Box::new(Project));
     }
+    if adjusts(spec) {
+        steps.push(Box::new(ArgoCdSettings));
+    }
     if shared.is_some_and(|shared| shared.repo_credentials) {
         steps.push(Box::new(RepositoryAccess));
     }
@@ -102,7 +107,14 @@ fn before_root(spec: &Spec) -> Vec<StepId> {
     if spec.secrets.is_some() {
         needs.push(SECRETS);
     }
+    if adjusts(spec) {
+        needs.push(ARGOCD_SETTINGS);
+    }
     needs
+}
+
+fn adjusts(spec: &Spec) -> bool {
+    spec.provider.existing().is_some_and(ExistingSpec::adjusts)
 }
 
 /// The steps in a cluster that stays: nothing goes with it, and Argo CD's own step may not be among them.

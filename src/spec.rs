@@ -203,6 +203,16 @@ pub struct ExistingSpec {
     pub flavour: String,
     /// Whether an Argo CD was there before, which is used as it is.
     pub has_argocd: bool,
+    /// Whether settings that it lacks are set as long as the environment is there.
+    #[serde(default)]
+    pub adjust_argocd: bool,
+}
+
+impl ExistingSpec {
+    /// Whether settings of an Argo CD of somebody else's are changed.
+    pub fn adjusts(&self) -> bool {
+        self.has_argocd && self.adjust_argocd
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -32,14 +32,15 @@ impl ExtendArgs {
 pub(super) const GC_EXAMPLES: &str = "Examples:
   k8tre dev gc --dry-run             what has expired or is orphaned on this machine, and why
   k8tre dev gc --argocd team         also on an Argo CD that others use too, from any machine
-  k8tre dev gc --yes                 for a job that runs each night
+  k8tre dev gc --host team           also vClusters on a cluster of your kubeconfig, from any machine
+  k8tre dev gc --yes                 for a job that runs each night; in the cluster itself: k8tre shared gc-manifest
 
 What carries no mark of k8tre's stays, and so does another machine's environment that has not expired: that its
 cluster does not answer is said, and enough of a reason with --silent alone.";
 
 #[derive(Debug, Clone, Args)]
 pub struct GcArgs {
-    /// Look on an Argo CD that others use too: a context of your kubeconfig, and its namespace.
+    /// Look on an Argo CD that others use too: a context of your kubeconfig, and its namespace; with --in-cluster, the namespace alone.
     #[arg(long, value_name = "CONTEXT[/NAMESPACE]")]
     pub argocd: Option<String>,
     /// Also clusters of k8tre's on this Docker that are recorded nowhere here and have not expired; on a Docker that others use too, they may be theirs.
@@ -48,6 +49,15 @@ pub struct GcArgs {
     /// Also environments on that Argo CD that are an hour old or older, have not expired, and whose cluster does not answer; a colleague's laptop that sleeps looks the same.
     #[arg(long, requires = "argocd")]
     pub silent: bool,
+    /// Look for vClusters on a cluster that carries them: a context of your kubeconfig.
+    #[arg(long, value_name = "CONTEXT")]
+    pub host: Option<String>,
+    /// Look only in the cluster around this pod, as the ServiceAccount that it runs as: for vClusters, and with --argocd at an Argo CD.
+    #[arg(long, conflicts_with_all = ["host", "unrecorded"])]
+    pub in_cluster: bool,
+    /// Also vClusters there that have no end, and are an hour old or older; they may be somebody's.
+    #[arg(long)]
+    pub without_end: bool,
     /// Say what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -50,6 +50,40 @@ pub enum Shared {
     /// Every developer's environment on an Argo CD: whose, how old, until when, reachable, how healthy.
     #[command(visible_alias = "ls")]
     List(SharedListArgs),
+    /// Print a CronJob, and what it may do, that removes in the cluster itself what has expired; for an administrator to apply.
+    #[command(after_help = GC_MANIFEST_EXAMPLES)]
+    GcManifest(GcManifestArgs),
+}
+
+const GC_MANIFEST_EXAMPLES: &str = "Examples:
+  k8tre shared gc-manifest --image registry.example.org/k8tre:1 | kubectl --context team apply -f -
+  k8tre shared gc-manifest --image registry.example.org/k8tre:1 --argocd argocd     also registrations at the Argo CD there
+
+The image has k8tre as its entry point. There is none to be pulled; the static binary is enough for one:
+  FROM scratch
+  COPY k8tre /k8tre
+  ENTRYPOINT [\"/k8tre\"]";
+
+#[derive(Debug, Clone, Args)]
+pub struct GcManifestArgs {
+    /// The image to run, with k8tre as its entry point.
+    #[arg(long, value_name = "IMAGE")]
+    pub image: String,
+    /// Namespace that is made for it.
+    #[arg(long, value_name = "NAMESPACE", default_value = "k8tre-gc")]
+    pub namespace: String,
+    /// When it runs, as cron has it.
+    #[arg(long, value_name = "SCHEDULE", default_value = "17 * * * *")]
+    pub schedule: String,
+    /// Also take expired environments off the Argo CD in this namespace. To find them it may read all Secrets there, those of other clusters included.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub argocd: Option<String>,
+    /// Let it ask from Argo CD's network which clusters still answer, by a command in Argo CD's pods: without, it cannot take off what a cluster that is gone has left.
+    #[arg(long, requires = "argocd")]
+    pub probe: bool,
+    /// Also remove vClusters that have no end, and are an hour old or older.
+    #[arg(long)]
+    pub without_end: bool,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -107,6 +107,10 @@ pub struct UpArgs {
     #[arg(long, help_heading = "Argo CD")]
     pub with_notifications: bool,
 
+    /// Set what an Argo CD in an existing cluster lacks, as build options and rules of health; each change is shown and asked about, and `down` puts it back.
+    #[arg(long, help_heading = "Argo CD")]
+    pub adjust_argocd: bool,
+
     #[command(flatten)]
     pub shared: SharedArgs,
 

@@ -37,15 +37,10 @@ pub async fn run(app: &App) -> Result<u8> {
         };
         let facts = Box::new(journal.facts.clone());
         let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), Options::default(), app.ui.clone());
-        let observed = cx.provider().observe(&cx).await;
-        let usage = match observed {
-            Ok(ClusterState::Running) => cx.provider().usage(&cx).await,
-            _ => None,
-        };
-        let state = match observed {
-            Ok(ClusterState::Stopped(_)) if journal.facts.paused_at.is_some() => "paused".to_owned(),
-            Ok(state) => state.to_string(),
-            Err(error) => format!("unknown: {}", error.message()),
+        let (state, usage) = match cx.provider().survey(&cx).await {
+            Ok((ClusterState::Stopped(_), usage)) if journal.facts.paused_at.is_some() => ("paused".to_owned(), usage),
+            Ok((state, usage)) => (state.to_string(), usage),
+            Err(error) => (format!("unknown: {}", error.message()), None),
         };
         Row {
             name: name.to_string(),

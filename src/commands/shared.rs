@@ -4,10 +4,10 @@
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::argocd::side::ArgoCd;
-use crate::cli::{RbacArgs, Shared, SharedListArgs};
+use crate::cli::{GcManifestArgs, RbacArgs, Shared, SharedListArgs};
 use crate::commands::App;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -17,6 +17,7 @@ use crate::providers;
 use crate::report::{SCHEMA, age, expires, table};
 use crate::shared::environments::{self, Registered};
 use crate::shared::guest::{Guest, Reach};
+use crate::shared::janitor::{self, Janitor};
 use crate::shared::policy::policy;
 use crate::shared::rights::{Subject, rbac};
 use crate::shared::{check, place};
@@ -29,6 +30,11 @@ const AT_ONCE: usize = 4;
 pub async fn run(app: &App, command: &Shared) -> Result<u8> {
     match command {
         Shared::Rbac(args) => print(app, args),
+        Shared::GcManifest(args) => {
+            let GcManifestArgs { image, namespace, schedule, argocd, probe, without_end } = args;
+            let (argocd, probe, without_end) = (argocd.as_deref(), *probe, *without_end);
+            write(app, json!({}), &janitor::objects(&Janitor { image, namespace, schedule, argocd, probe, without_end }))
+        }
         Shared::List(args) => tokio::select! {
             () = app.cancel.cancelled() => Err(Error::interrupted()),
             listed = list(app, args) => listed,
@@ -127,8 +133,15 @@ fn print(app: &App, args: &RbacArgs) -> Result<u8> {
     if args.policy {
         objects.extend(policy(&args.name, &args.namespace, &subject));
     }
+    write(app, json!({"environment": args.name}), &objects)
+}
+
+/// Objects for an administrator to apply.
+fn write(app: &App, of: Value, objects: &[Value]) -> Result<u8> {
     if app.ui.is_json() {
-        app.ui.json(&json!({"schema": SCHEMA, "environment": args.name, "objects": objects}))?;
+        let mut document = of;
+        (document["schema"], document["objects"]) = (json!(SCHEMA), json!(objects));
+        app.ui.json(&document)?;
         return Ok(0);
     }
     let documents = objects.iter().map(yaml).collect::<Result<Vec<String>>>()?;
@@ -144,7 +157,7 @@ pub async fn check(app: &App, cx: &Context, at: &SharedArgoCd) -> Result<()> {
 }
 
 /// Other people's Argo CD, or cluster, is written to only after somebody said so, once.
-pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
+pub fn confirm(app: &App, journal: &Journal, changes: Option<String>, yes: bool) -> Result<()> {
     let mut all = Vec::new();
     let begun = |steps: &[&str]| steps.iter().any(|id| journal.steps.contains_key(*id));
     all.extend(providers::of(&journal.spec).ground(&journal.spec.name).filter(|_| !begun(&[CLUSTER])));
@@ -154,6 +167,7 @@ pub fn confirm(app: &App, journal: &Journal, yes: bool) -> Result<()> {
             journal.spec.name, shared.context, shared.namespace, shared.server
         ));
     }
+    all.extend(changes);
     if all.is_empty() {
         return Ok(());
     }

@@ -90,8 +90,8 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     };
     let facts = Box::new(journal.facts.clone());
     let looking = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone());
-    check(app, &looking, args).await?;
-    shared::confirm(app, &journal, args.run.yes)?;
+    let changes = check(app, &looking, args).await?;
+    shared::confirm(app, &journal, changes, args.run.yes)?;
     Ok((journal, looking))
 }
 
@@ -201,8 +201,8 @@ pub fn options(args: &UpArgs) -> Options {
     }
 }
 
-/// All that can be known to be wrong before anything is made.
-async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
+/// All that can be known to be wrong before anything is made; returns what will be changed of what others use.
+async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<Option<String>> {
     if !cx.spec.sample || sample::is_sample(&cx.spec.repo).await? {
         let checkout = Checkout::open(&cx.spec.repo)?;
         checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx)).await?;
@@ -241,7 +241,7 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<()> {
     if cx.spec.argocd.anonymous {
         app.ui.warn("--anonymous: whoever reaches Argo CD's UI or API has all rights in this cluster, without login");
     }
-    Ok(())
+    Ok(checked.changes)
 }
 
 /// Says that the base has gone on, and offers what can be done about it.

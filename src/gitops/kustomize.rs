@@ -1,13 +1,16 @@
-//! As much of kustomize as decides about ApplicationSets: resources, patches, prefixes and suffixes of names.
+//! As much of kustomize as decides about ApplicationSets and about where objects go: resources, components, patches,
+//! namespaces, prefixes and suffixes of names.
 //!
-//! What is not followed (components, replacements, generators, remote resources) is a finding, and never guessed.
+//! What is not followed (replacements, generators, remote resources) is a finding, and never guessed.
+
+mod patch;
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::finding::Finding;
+use super::kinds;
 use super::tree::Tree;
 use super::yaml::{self, Document, Lines};
 use crate::error::{Error, Result, ResultExt};
@@ -30,7 +33,6 @@ const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomizat
 
 /// Fields that could change ApplicationSets and are not followed.
 const NOT_FOLLOWED: &[&str] = &[
-    "components",
     "configurations",
     "generators",
     "helmCharts",
@@ -40,6 +42,9 @@ const NOT_FOLLOWED: &[&str] = &[
     "validators",
     "vars",
 ];
+
+/// Kinds whose names stay without prefix and suffix.
+const UNPREFIXED: [&str; 3] = ["APIService", "CustomResourceDefinition", "Namespace"];
 
 /// The kustomization file of a folder.
 pub fn kustomization(tree: &dyn Tree, folder: &str) -> Option<String> {
@@ -66,12 +71,39 @@ fn joined(folder: &str, name: &str) -> String {
 /// Builds a folder. Errors are those on which kustomize, too, would fail.
 pub fn build(tree: &dyn Tree, folder: &str) -> Result<Build> {
     let mut build = Build::default();
-    build.folder(tree, folder)?;
+    build.objects = build.folder(tree, folder, Vec::new())?;
     Ok(build)
 }
 
+/// What Argo CD deploys of a folder: a kustomization is built, of any other the manifests are read, and those of the
+/// folders in it if it is so told. A chart's are not: only Helm knows them.
+pub fn deployed(tree: &dyn Tree, folder: &str, recurse: bool) -> Result<Build> {
+    if kustomization(tree, folder).is_some() {
+        return build(tree, folder);
+    }
+    let mut build = Build::default();
+    if tree.contains(&joined(folder, "Chart.yaml")) {
+        return Ok(build);
+    }
+    for file in tree.below(folder) {
+        let inside = file[folder.len()..].trim_start_matches('/');
+        let is_manifest = [".yaml", ".yml", ".json"].iter().any(|ending| inside.ends_with(ending));
+        if is_manifest && (recurse || !inside.contains('/')) {
+            build.objects.extend(read(tree, file)?);
+        }
+    }
+    Ok(build)
+}
+
+fn read(tree: &dyn Tree, file: &str) -> Result<impl Iterator<Item = Object>> {
+    let documents = yaml::documents(file, &tree.read(file)?)?;
+    let file = file.to_owned();
+    Ok(documents.into_iter().map(move |document| Object { file: file.clone(), document }))
+}
+
 impl Build {
-    fn folder(&mut self, tree: &dyn Tree, folder: &str) -> Result<()> {
+    /// The objects of a kustomization. That of a component begins with those of whoever names it, and changes them too.
+    fn folder(&mut self, tree: &dyn Tree, folder: &str, before: Vec<Object>) -> Result<Vec<Object>> {
         let file =
             kustomization(tree, folder).ok_or_else(|| Error::failed(format!("{folder} has no kustomization.yaml")))?;
         if !self.under_way.insert(folder.to_owned()) {
@@ -79,13 +111,23 @@ impl Build {
         }
         let document = yaml::document(&file, &tree.read(&file)?)?;
         let value = &document.value;
-        let first = self.objects.len();
-        for field in ["resources", "bases"] {
-            let entries = value.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            for (index, entry) in entries.iter().enumerate() {
-                let line = document.lines.at(&format!("/{field}/{index}"));
-                self.resource(tree, folder, &file, line, entry)?;
-            }
+        let mut objects = before;
+        let entries = |field: &str| {
+            let entries =
+                value.get(field).and_then(Value::as_array).cloned().unwrap_or_default().into_iter().enumerate();
+            let pointer = format!("/{field}");
+            entries.map(move |(index, entry)| (format!("{pointer}/{index}"), entry))
+        };
+        for (pointer, entry) in entries("resources").chain(entries("bases")) {
+            objects.extend(self.resource(tree, folder, &file, document.lines.at(&pointer), &entry)?);
+        }
+        for (pointer, entry) in entries("components") {
+            let line = document.lines.at(&pointer);
+            let path = inside(folder, &file, line, &entry)?;
+            objects = match kustomization(tree, &path) {
+                Some(_) => self.folder(tree, &path, objects).with_context(|| format!("{file}:{line}"))?,
+                None => return Err(Error::failed(format!("{file}:{line}: there is no component folder {path}"))),
+            };
         }
         for field in NOT_FOLLOWED.iter().filter(|field| value.get(**field).is_some()) {
             self.findings.push(
@@ -96,50 +138,47 @@ impl Build {
                     ),
             );
         }
-        let mut objects = self.objects.split_off(first);
         let read = |path: &str| -> Result<Document> {
             let path = resolved(folder, path).ok_or_else(|| Error::failed(format!("{path} leaves the repository")))?;
             yaml::document(&path, &tree.read(&path)?)
         };
         let findings = transform(value, &document.lines, &file, &mut objects, &read)?;
         self.findings.extend(findings);
-        self.objects.append(&mut objects);
         self.under_way.remove(folder);
-        Ok(())
+        Ok(objects)
     }
 
-    fn resource(&mut self, tree: &dyn Tree, folder: &str, file: &str, line: u32, entry: &Value) -> Result<()> {
-        let Some(entry) = entry.as_str() else {
-            return Err(Error::failed(format!("{file}:{line}: {entry} is not a path")));
-        };
-        let path = resolved(folder, entry)
-            .ok_or_else(|| Error::failed(format!("{file}:{line}: {entry} leads out of the repository")))?;
-        if tree.contains(&path) {
-            for document in yaml::documents(&path, &tree.read(&path)?)? {
-                self.objects.push(Object { file: path.clone(), document });
-            }
-            return Ok(());
-        }
-        if kustomization(tree, &path).is_some() {
-            return self.folder(tree, &path).with_context(|| format!("{file}:{line}"));
-        }
-        if entry.contains("://")
-            || entry.contains("?ref=")
-            || entry.starts_with("git@")
-            || entry.starts_with("github.com/")
+    fn resource(&mut self, tree: &dyn Tree, folder: &str, file: &str, line: u32, entry: &Value) -> Result<Vec<Object>> {
+        let text = entry.as_str().unwrap_or_default();
+        if text.contains("://") || text.contains("?ref=") || text.starts_with("git@") || text.starts_with("github.com/")
         {
             self.findings.push(
                 Finding::warning("remote-resource", file, line)
-                    .message(format!("{entry} is fetched when it is built; ApplicationSets in it are not predicted"))
+                    .message(format!("{text} is fetched when it is built; ApplicationSets in it are not predicted"))
                     .fix("keep ApplicationSets in the repository"),
             );
-            return Ok(());
+            return Ok(Vec::new());
+        }
+        let path = inside(folder, file, line, entry)?;
+        if tree.contains(&path) {
+            return Ok(read(tree, &path)?.collect());
+        }
+        if kustomization(tree, &path).is_some() {
+            return self.folder(tree, &path, Vec::new()).with_context(|| format!("{file}:{line}"));
         }
         Err(Error::failed(format!("{file}:{line}: there is no file or kustomization folder {path}")))
     }
 }
 
-/// Applies patches, prefix and suffix of a kustomization, or of an Application's `kustomize`, in kustomize's order.
+/// The path in the repository that an entry of a kustomization means.
+fn inside(folder: &str, file: &str, line: u32, entry: &Value) -> Result<String> {
+    let Some(text) = entry.as_str() else {
+        return Err(Error::failed(format!("{file}:{line}: {entry} is not a path")));
+    };
+    resolved(folder, text).ok_or_else(|| Error::failed(format!("{file}:{line}: {text} leads out of the repository")))
+}
+
+/// Applies patches, namespace, prefix and suffix of a kustomization, or of an Application's `kustomize`, in kustomize's order.
 pub fn transform(
     value: &Value,
     lines: &Lines,
@@ -152,13 +191,23 @@ pub fn transform(
         let patches = value.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for (index, patch) in patches.iter().enumerate() {
             let line = lines.at(&format!("/{field}/{index}"));
-            apply(patch, file, line, objects, read, &mut findings)?;
+            patch::apply(patch, file, line, objects, read, &mut findings)?;
         }
     }
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (prefix, suffix) = (text("namePrefix"), text("nameSuffix"));
+    let (namespace, prefix, suffix) = (text("namespace"), text("namePrefix"), text("nameSuffix"));
     for object in objects.iter_mut() {
-        if let Some(name) = object.document.value.pointer_mut("/metadata/name")
+        let object = &mut object.document.value;
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if !namespace.is_empty() && object.get("metadata").is_some_and(Value::is_object) {
+            match kind.as_str() {
+                // The namespace itself is renamed with what is in it.
+                "Namespace" => object["metadata"]["name"] = namespace.into(),
+                kind if kinds::is_of_cluster(kind) => {}
+                _ => object["metadata"]["namespace"] = namespace.into(),
+            }
+        }
+        if let Some(name) = object.pointer_mut("/metadata/name").filter(|_| !UNPREFIXED.contains(&kind.as_str()))
             && let Some(old) = name.as_str()
         {
             *name = format!("{prefix}{old}{suffix}").into();
@@ -167,142 +216,57 @@ pub fn transform(
     Ok(findings)
 }
 
-fn apply(
-    entry: &Value,
-    file: &str,
-    line: u32,
-    objects: &mut [Object],
-    read: &dyn Fn(&str) -> Result<Document>,
-    findings: &mut Vec<Finding>,
-) -> Result<()> {
-    let place = || format!("{file}:{line}");
-    // patchesStrategicMerge lists paths or the patches themselves.
-    let inline = entry.get("patch").and_then(Value::as_str).or_else(|| entry.as_str().filter(|t| t.contains('\n')));
-    let path = entry.get("path").and_then(Value::as_str).or_else(|| entry.as_str().filter(|t| !t.contains('\n')));
-    let patch = match (inline, path) {
-        (Some(text), _) => yaml::document(&format!("{}: patch", place()), text.as_bytes())?,
-        (None, Some(path)) => read(path).with_context(place)?,
-        (None, None) => return Err(Error::failed(format!("{}: a patch needs patch or path", place()))),
-    };
-    let target = entry.get("target").filter(|target| target.is_object());
-    let target = match (target, &patch.value) {
-        (Some(target), _) => Target::new(target).with_context(place)?,
-        (None, Value::Object(_)) => Target::of(&patch.value),
-        (None, _) => return Err(Error::failed(format!("{}: a JSON patch needs a target", place()))),
-    };
-    for object in objects.iter_mut().filter(|object| target.matches(&object.document.value)) {
-        let name = object.document.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("?").to_owned();
-        match &patch.value {
-            Value::Array(_) => {
-                let operations: json_patch::Patch = serde_json::from_value(patch.value.clone())
-                    .with_context(|| format!("{}: this is not a JSON patch", place()))?;
-                json_patch::patch(&mut object.document.value, &operations)
-                    .with_context(|| format!("{}: the patch does not fit {name} ({})", place(), object.file))?;
-            }
-            Value::Object(_) if patch.value.to_string().contains("\"$") => findings.push(
-                Finding::warning("kustomize-not-followed", file, line)
-                    .message(format!("the patch of {name} has a $patch directive, which k8tre does not follow"))
-                    .fix("use a JSON patch"),
-            ),
-            Value::Object(_) => {
-                let kept = object.document.value.pointer("/metadata/name").cloned();
-                json_patch::merge(&mut object.document.value, &patch.value);
-                // The name in a strategic patch tells what is patched; it renames nothing.
-                if let (Some(kept), Some(name)) = (kept, object.document.value.pointer_mut("/metadata/name")) {
-                    *name = kept;
-                }
-            }
-            _ => return Err(Error::failed(format!("{}: the patch is neither a list nor a map", place()))),
-        }
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gitops::testing::kustomize_build;
+    use crate::gitops::tree::MemoryTree;
 
-/// Which objects a patch means.
-struct Target {
-    group: Option<String>,
-    version: Option<String>,
-    kind: Option<Wanted>,
-    name: Option<Wanted>,
-    namespace: Option<Wanted>,
-    labels: Vec<(String, String)>,
-}
-
-/// What a target says of a field: an expression, which is mostly no more than a text. A repository of many patches has
-/// many targets for each object, and comparing texts is far quicker.
-enum Wanted {
-    Text(String),
-    Expression(Regex),
-}
-
-impl Wanted {
-    fn new(expression: &str) -> Result<Wanted> {
-        let inner = expression.strip_prefix('^').and_then(|rest| rest.strip_suffix('$')).unwrap_or(expression);
-        let plain = inner.replace("\\-", "-").replace("\\.", "\u{1}");
-        Ok(match plain.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '\u{1}')) {
-            true => Wanted::Text(plain.replace('\u{1}', ".")),
-            false => Wanted::Expression(Regex::new(&format!("^(?:{expression})$"))?),
-        })
+    fn object(kind: &str, name: &str) -> String {
+        format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: own}}\n")
     }
 
-    fn is(&self, text: &str) -> bool {
-        match self {
-            Wanted::Text(wanted) => wanted == text,
-            Wanted::Expression(regex) => regex.is_match(text),
-        }
-    }
-}
-
-impl Target {
-    fn new(target: &Value) -> Result<Target> {
-        let text = |field: &str| target.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let regex = |field: &str| text(field).map(Wanted::new).transpose();
-        if text("annotationSelector").is_some() {
-            return Err(Error::failed("annotationSelector of a patch target is not supported"));
-        }
-        let labels = text("labelSelector").map_or(Vec::new(), |text| {
-            text.split(',')
-                .filter_map(|part| part.split_once('='))
-                .map(|(k, v)| (k.trim().into(), v.trim().into()))
-                .collect()
-        });
-        Ok(Target {
-            group: text("group").map(Into::into),
-            version: text("version").map(Into::into),
-            kind: regex("kind")?,
-            name: regex("name")?,
-            namespace: regex("namespace")?,
-            labels,
-        })
-    }
-
-    /// What a strategic patch says about itself.
-    fn of(patch: &Value) -> Target {
-        let exact = |pointer: &str| {
-            let text = patch.pointer(pointer).and_then(Value::as_str)?;
-            Some(Wanted::Text(text.to_owned()))
+    /// Kind, namespace and name of each.
+    fn named(objects: impl Iterator<Item = Value>) -> BTreeSet<String> {
+        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        let of = |object: Value| {
+            let metadata = &object["metadata"];
+            format!("{} {}/{}", text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
         };
-        let (kind, name) = (exact("/kind"), exact("/metadata/name"));
-        Target { group: None, version: None, kind, name, namespace: None, labels: Vec::new() }
+        objects.map(of).collect()
     }
 
-    /// Asked once for each pair of a patch and an object: the name, which tells most of them apart, comes first.
-    fn matches(&self, object: &Value) -> bool {
-        let metadata = &object["metadata"];
-        fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-            value[field].as_str().unwrap_or_default()
+    #[test]
+    fn namespaces_names_and_components_come_out_as_kustomize_has_them() {
+        let tree = MemoryTree::new([
+            ("a/kustomization.yaml", "namespace: outer\nnamePrefix: p-\nresources: [a.yaml, ns.yaml, role.yaml, ../sub]\ncomponents: [../part]\n".to_owned()),
+            ("a/a.yaml", object("ConfigMap", "a")),
+            ("a/ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n".to_owned()),
+            ("a/role.yaml", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\n".to_owned()),
+            ("sub/kustomization.yaml", "namespace: inner\nresources: [b.yaml]\n".to_owned()),
+            ("sub/b.yaml", object("Secret", "b")),
+            ("part/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -s\nresources: [c.yaml]\n".to_owned()),
+            ("part/c.yaml", object("Service", "c")),
+        ]);
+        let built = named(build(&tree, "a").unwrap().objects.into_iter().map(|object| object.document.value));
+        let expected = [
+            "ClusterRole -/p-r-s",
+            "ConfigMap outer/p-a-s",
+            "Namespace -/outer",
+            "Secret outer/p-b-s",
+            "Service outer/p-c-s",
+        ];
+        assert_eq!(built, expected.map(str::to_owned).into());
+        if let Some(text) = kustomize_build("namespaces_names_and_components", &tree, "a") {
+            let documents = yaml::documents("kustomize", text.as_bytes()).unwrap();
+            assert_eq!(named(documents.into_iter().map(|document| document.value)), built);
         }
-        let fits = |wanted: &Option<Wanted>, value: &Value, field: &str| {
-            wanted.as_ref().is_none_or(|wanted| wanted.is(text(value, field)))
-        };
-        if !fits(&self.name, metadata, "name") || !fits(&self.kind, object, "kind") {
-            return false;
-        }
-        let api_version = text(object, "apiVersion");
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        self.group.as_ref().is_none_or(|wanted| wanted == group)
-            && self.version.as_ref().is_none_or(|wanted| wanted == version)
-            && fits(&self.namespace, metadata, "namespace")
-            && self.labels.iter().all(|(key, value)| metadata["labels"][key].as_str() == Some(value))
+    }
+
+    #[test]
+    fn a_component_that_is_not_there_is_told_with_its_line() {
+        let tree = MemoryTree::new([("a/kustomization.yaml", "resources: []\ncomponents:\n- ../part\n")]);
+        let error = build(&tree, "a").err().unwrap();
+        assert_eq!(error.to_string(), "a/kustomization.yaml:3: there is no component folder part");
     }
 }

@@ -110,25 +110,15 @@ impl Root {
     /// A folder with a kustomization is built, any other is read file by file, as Argo CD does.
     fn build(&self, tree: &dyn Tree) -> Result<Build> {
         let line = self.lines.at("/spec/source/path");
-        if kustomize::kustomization(tree, &self.path).is_some() {
-            return kustomize::build(tree, &self.path);
-        }
-        let files = tree.below(&self.path);
-        if files.is_empty() {
+        if kustomize::kustomization(tree, &self.path).is_none() && tree.below(&self.path).is_empty() {
             return Err(Error::failed(format!("{}:{line}: there is no folder {}", self.file, self.path)));
         }
-        let deep = self.value.pointer("/spec/source/directory/recurse").and_then(Value::as_bool) == Some(true);
-        let mut build = Build::default();
-        for file in files {
-            let inside = file[self.path.len()..].trim_start_matches('/');
-            let manifest = [".yaml", ".yml", ".json"].iter().any(|ending| inside.ends_with(ending));
-            if !manifest || (!deep && inside.contains('/')) {
-                continue;
-            }
-            let documents = yaml::documents(file, &tree.read(file)?).context(format!("{}:{line}", self.file))?;
-            build.objects.extend(documents.into_iter().map(|document| Object { file: file.clone(), document }));
+        let recurse = self.value.pointer("/spec/source/directory/recurse").and_then(Value::as_bool) == Some(true);
+        let built = kustomize::deployed(tree, &self.path, recurse);
+        match kustomize::kustomization(tree, &self.path) {
+            Some(_) => built,
+            None => built.with_context(|| format!("{}:{line}", self.file)),
         }
-        Ok(build)
     }
 }
 

@@ -53,7 +53,7 @@ fn patches_apply_to_what_they_mean() {
 
 #[test]
 fn what_is_not_followed_is_a_finding() {
-    let kustomization = "resources:\n- a.yaml\n- https://example.org/x?ref=v1\ncomponents:\n- c\n";
+    let kustomization = "resources:\n- a.yaml\n- https://example.org/x?ref=v1\nreplacements:\n- path: c\n";
     let repository = read(&[("appsets/kustomization.yaml", kustomization), ("appsets/a.yaml", &plain("a"))]).unwrap();
     let found: Vec<_> = repository.findings.iter().map(|f| (f.code, f.line)).collect();
     assert_eq!(found, [("remote-resource", 3), ("kustomize-not-followed", 5)]);

@@ -8,44 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::kustomize::{kustomization, resolved};
 use super::predict::Prediction;
 use super::tree::Tree;
-use super::{url, yaml};
-
-/// Kinds that live in no namespace: Kubernetes' own, and those of operators that TREs use.
-const OF_CLUSTER: [&str; 30] = [
-    "APIService",
-    "CSIDriver",
-    "CSINode",
-    "CertificateSigningRequest",
-    "CiliumClusterwideNetworkPolicy",
-    "CiliumLoadBalancerIPPool",
-    "ClusterExternalSecret",
-    "ClusterIssuer",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ClusterSecretStore",
-    "CustomResourceDefinition",
-    "FlowSchema",
-    "GatewayClass",
-    "IngressClass",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "MutatingWebhookConfiguration",
-    "Namespace",
-    "Node",
-    "PersistentVolume",
-    "PriorityClass",
-    "PriorityLevelConfiguration",
-    "RuntimeClass",
-    "StorageClass",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
-    "VolumeAttributesClass",
-    "VolumeSnapshotClass",
-];
+use super::{kinds, planned};
 
 /// What of an Application is outside.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -68,21 +33,14 @@ pub fn misfits(tree: &dyn Tree, prediction: &Prediction, namespaces: &BTreeSet<S
         if app.namespace_metadata.is_some() {
             say(format!("its ApplicationSet's templatePatch gives the namespace {} labels", app.namespace));
         }
-        let sources = app.source.value();
-        let sources = sources.as_array().cloned().unwrap_or_else(|| vec![sources]);
-        let ours = url::normalized(&app.repo_url);
-        let is_ours = |source: &&Value| source["repoURL"].as_str().is_some_and(|from| url::normalized(from) == ours);
-        for path in sources.iter().filter(is_ours).filter_map(|source| source["path"].as_str()) {
-            let mut found = Found::default();
-            found.folder(tree, path, None);
-            for (object, namespace) in &found.objects {
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
-                if OF_CLUSTER.contains(&kind.as_str()) {
-                    say(format!("{kind} {name} is in no namespace"));
-                } else if let Some(namespace) = namespace.as_ref().filter(|there| !namespaces.contains(*there)) {
-                    say(format!("{kind} {name} is in the namespace {namespace}"));
-                }
+        for object in planned::of(tree, app) {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+            let namespace = text(&object["metadata"]["namespace"]);
+            if kinds::is_of_cluster(&kind) {
+                say(format!("{kind} {name} is in no namespace"));
+            } else if namespace != *app.namespace && !namespaces.contains(&namespace) {
+                say(format!("{kind} {name} is in the namespace {namespace}"));
             }
         }
     }
@@ -101,63 +59,6 @@ pub fn namespaces(prediction: &Prediction, held: &BTreeSet<String>) -> BTreeMap<
         }
     }
     all
-}
-
-/// Objects, each with the namespace that its files say, if they say one.
-#[derive(Default)]
-struct Found {
-    objects: Vec<(Value, Option<String>)>,
-    under_way: BTreeSet<String>,
-}
-
-impl Found {
-    /// Of several kustomizations that set a namespace, the outermost counts.
-    fn folder(&mut self, tree: &dyn Tree, folder: &str, outer: Option<&str>) {
-        if !self.under_way.insert(folder.to_owned()) {
-            return;
-        }
-        match kustomization(tree, folder) {
-            Some(file) => {
-                let Some(value) = self.documents(tree, &file).into_iter().next() else { return };
-                let namespace = outer.or(value["namespace"].as_str());
-                for field in ["resources", "bases", "components"] {
-                    let entries = value[field].as_array().into_iter().flatten().filter_map(Value::as_str);
-                    for path in entries.filter_map(|entry| resolved(folder, entry)) {
-                        match tree.contains(&path) {
-                            true => self.file(tree, &path, namespace),
-                            false => self.folder(tree, &path, namespace),
-                        }
-                    }
-                }
-            }
-            None if tree.contains(&format!("{folder}/Chart.yaml")) => {}
-            None => {
-                let is_manifest = |path: &&String| {
-                    let name = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
-                    name.is_some_and(|name| !name.contains('/') && (name.ends_with(".yaml") || name.ends_with(".yml")))
-                };
-                for path in tree.paths().iter().filter(is_manifest) {
-                    self.file(tree, path, outer);
-                }
-            }
-        }
-        // Another way may lead here with another namespace.
-        self.under_way.remove(folder);
-    }
-
-    fn file(&mut self, tree: &dyn Tree, path: &str, namespace: Option<&str>) {
-        for object in self.documents(tree, path) {
-            let own = object["metadata"]["namespace"].as_str();
-            let namespace = namespace.or(own).map(str::to_owned);
-            self.objects.push((object, namespace));
-        }
-    }
-
-    /// What cannot be read is told by `lint`, and by Argo CD.
-    fn documents(&self, tree: &dyn Tree, path: &str) -> Vec<Value> {
-        let read = tree.read(path).ok().and_then(|content| yaml::documents(path, &content).ok());
-        read.into_iter().flatten().map(|document| document.value).collect()
-    }
 }
 
 #[cfg(test)]

@@ -276,7 +276,8 @@ impl Kube {
     }
 
     pub async fn merge(&self, of: &Type, namespace: &str, name: &str, patch: &Value) -> Result<()> {
-        let patched = self.api(of, namespace).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let patched = self.api(of, namespace).patch(name, &params, &Patch::Merge(patch)).await;
         patched.map(drop).map_err(|e| self.explain(e)).with_context(|| format!("cannot change {} {name}", of.kind()))
     }
 

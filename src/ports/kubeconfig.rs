@@ -8,6 +8,7 @@ use std::time::Duration;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use kube::config::Kubeconfig;
 use secrecy::ExposeSecret;
+use serde_json::json;
 
 use crate::error::{Error, Result, ResultExt};
 use crate::ports::process::Program;
@@ -22,6 +23,37 @@ pub fn users() -> Result<PathBuf> {
     let home = directories::BaseDirs::new()
         .ok_or_else(|| Error::usage("there is no home folder with a kubeconfig").hint("set HOME or KUBECONFIG"))?;
     Ok(home.home_dir().join(".kube").join("config"))
+}
+
+/// Where Kubernetes puts what a pod needs to be the account that it runs as.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Name of the context for the cluster around a pod.
+pub const IN_CLUSTER: &str = "in-cluster";
+
+/// Writes a kubeconfig for the cluster around this pod. It names the files of the pod's account, and holds nothing secret.
+pub fn in_cluster(folder: &Path) -> Result<PathBuf> {
+    let (host, port) = (environment::var("KUBERNETES_SERVICE_HOST"), environment::var("KUBERNETES_SERVICE_PORT"));
+    let (Some(host), Some(port), true) = (host, port, Path::new(ACCOUNT).join("token").exists()) else {
+        return Err(Error::usage("--in-cluster is for a pod of the cluster, with a ServiceAccount")
+            .hint("print what runs it there: k8tre shared gc-manifest --image IMAGE")
+            .hint("from here: k8tre dev gc --host CONTEXT"));
+    };
+    let path = folder.join("in-cluster");
+    dirs::write_private(&path, of_account(&host, &port).as_bytes()).map(|()| path)
+}
+
+fn of_account(host: &str, port: &str) -> String {
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    // JSON is YAML, and nothing in it can be misread.
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": IN_CLUSTER,
+        "clusters": [{"name": IN_CLUSTER, "cluster": {
+            "server": format!("https://{host}:{port}"), "certificate-authority": format!("{ACCOUNT}/ca.crt"),
+        }}],
+        "users": [{"name": IN_CLUSTER, "user": {"tokenFile": format!("{ACCOUNT}/token")}}],
+        "contexts": [{"name": IN_CLUSTER, "context": {"cluster": IN_CLUSTER, "user": IN_CLUSTER}}],
+    })
+    .to_string()
 }
 
 /// The first of the user's files that has a context, as kubectl looks through them.

@@ -92,9 +92,9 @@ pub trait Provider: Send + Sync {
         false
     }
 
-    /// What it takes of the cluster that carries it, for people.
-    async fn usage(&self, _cx: &Context) -> Option<String> {
-        None
+    /// What there is, and what it takes of the cluster that carries it, for people.
+    async fn survey(&self, cx: &Context) -> Result<(ClusterState, Option<String>)> {
+        Ok((self.observe(cx).await?, None))
     }
 
     /// Containers of this machine's Docker that are the running nodes, for the images.
@@ -125,8 +125,11 @@ pub trait Provider: Send + Sync {
 }
 
 /// What a look before the making has found.
+#[derive(Default)]
 pub struct Checked {
     pub findings: Vec<Finding>,
+    /// What will be changed of what others use too, in a sentence; asked about before.
+    pub changes: Option<String>,
     /// Whether the cluster is still to be made.
     pub absent: bool,
 }

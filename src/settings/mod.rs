@@ -17,7 +17,7 @@ use crate::prerequisites;
 use crate::spec::{Prerequisite, PresetSpec, SecretsMode};
 
 pub use provider::VclusterFile;
-pub use settle::{Found, settle};
+pub use settle::{Found, of_name, settle};
 
 /// Name of the settings file at the root of a TRE repository.
 pub const FILE: &str = "k8tre.toml";

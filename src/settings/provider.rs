@@ -26,12 +26,19 @@ pub fn provider(name: &EnvName, args: &UpArgs, saved: Option<&Spec>, files: &[Fi
         return Err(Error::usage("--kubeconfig is for a cluster that is there already")
             .hint("say so: --provider existing --context CONTEXT"));
     }
+    if kind != ProviderKind::Existing && args.adjust_argocd {
+        return Err(Error::usage("--adjust-argocd is for an Argo CD that is in a cluster which is there already")
+            .hint("say so: --provider existing --context CONTEXT"));
+    }
     if kind != ProviderKind::Vcluster {
         refuse_flags(&args.vcluster, saved.is_some())?;
     }
     match (kind, saved) {
         (ProviderKind::Kind, _) => Ok(ProviderSpec::Kind),
-        (ProviderKind::Existing, Some(saved @ ProviderSpec::Existing(_))) => Ok(saved.clone()),
+        (ProviderKind::Existing, Some(ProviderSpec::Existing(saved))) => Ok(ProviderSpec::Existing(ExistingSpec {
+            adjust_argocd: saved.adjust_argocd || args.adjust_argocd,
+            ..saved.clone()
+        })),
         (ProviderKind::Existing, _) => existing(args, files),
         (ProviderKind::Vcluster, Some(ProviderSpec::Vcluster(saved))) => {
             vcluster(name, &args.vcluster, Some(saved), files).map(ProviderSpec::Vcluster)
@@ -50,6 +57,7 @@ fn existing(args: &UpArgs, files: &[FileSettings]) -> Result<ProviderSpec> {
         kubeconfig: PathBuf::new(),
         flavour: String::new(),
         has_argocd: false,
+        adjust_argocd: args.adjust_argocd,
     }))
 }
 

@@ -136,6 +136,13 @@ pub fn settle(
     })
 }
 
+/// The spec of an environment of which only the name is known.
+pub fn of_name(name: &EnvName) -> Result<Spec> {
+    let found =
+        Found { repo: PathBuf::new(), sample: false, head: Some("main".into()), vendor: String::new(), lists_secrets: false };
+    settle(name, &UpArgs::default(), None, &[], found)
+}
+
 /// A flag counts from now on; what a file says is for environments that are made.
 fn expires(args: &UpArgs, saved: Option<&Spec>, files: &[FileSettings], now: Timestamp) -> Result<Option<Timestamp>> {
     if let (None, Some(saved)) = (args.ttl, saved) {

@@ -45,8 +45,14 @@ async fn look(cx: &Context, shared: &SharedArgoCd, argocd: &ArgoCd) -> Result<Ve
         // It is registered already, and whoever did that was told.
         return Ok(Vec::new());
     }
-    let overlay = cx.overlay().await?;
-    let mut warnings = needs::missing(argocd, shared, overlay.preset.as_ref(), &overlay.prediction).await?;
+    let missing = needs::missing(cx, argocd).await?;
+    let mut warnings: Vec<String> = missing
+        .iter()
+        .map(|need| match need.remedy(&shared.context, &shared.namespace).as_str() {
+            "" => need.what(&shared.place()),
+            remedy => format!("{}; {remedy}", need.what(&shared.place())),
+        })
+        .collect();
     warnings.extend(probe::warning(argocd, shared).await?);
     Ok(warnings)
 }

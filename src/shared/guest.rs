@@ -1,20 +1,18 @@
 //! An environment on a shared Argo CD that may be another machine's: what its marks tell is all that is known of it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::argocd::side::ArgoCd;
-use crate::cli::UpArgs;
 use crate::context::{Context, Options, Record};
 use crate::engine::{Events, Step};
 use crate::error::Result;
 use crate::journal::Journal;
 use crate::ports::dirs::Dirs;
-use crate::settings::{self, Found};
+use crate::settings;
 use crate::shared::check::secret_type;
 use crate::shared::environments::Registered;
 use crate::shared::probe::{self, Probe};
-use crate::shared::remains::Remains;
+use crate::shared::remains::{Remains, called};
 use crate::shared::{answering, removal};
 use crate::spec::{ArgoCdAt, SharedArgoCd};
 use crate::steps::project::Project;
@@ -39,14 +37,7 @@ pub enum Reach {
 impl Guest {
     pub fn new(of: &Registered, place: &SharedArgoCd, dirs: &Dirs, events: Arc<dyn Events>) -> Result<Guest> {
         let shared = SharedArgoCd { server: of.server.clone().unwrap_or_default(), ..place.clone() };
-        let found = Found {
-            repo: PathBuf::new(),
-            sample: false,
-            head: Some("main".into()),
-            vendor: String::new(),
-            lists_secrets: false,
-        };
-        let mut spec = settings::settle(&of.name, &UpArgs::default(), None, &[], found)?;
+        let mut spec = settings::of_name(&of.name)?;
         spec.argocd.at = ArgoCdAt::Shared(shared.clone());
         let journal = Journal { id: of.id.clone(), ..Journal::new(spec) };
         let record = Record::Reading(Box::default());
@@ -70,7 +61,7 @@ impl Guest {
         let argocd = answering(&self.cx).await?;
         removal::remove(&self.cx, &argocd, silent).await?;
         for secret in Remains::read(&self.cx, &argocd).await?.repositories {
-            argocd.delete(&secret_type(), &secret).await?;
+            argocd.delete(&secret_type(), called(&secret)).await?;
         }
         Project.undo(&self.cx).await?;
         SharedRegistration { shared: self.shared.clone() }.undo(&self.cx).await?;

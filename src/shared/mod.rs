@@ -6,6 +6,7 @@ pub mod credentials;
 pub mod environments;
 pub mod fence;
 pub mod guest;
+pub mod janitor;
 pub mod needs;
 pub mod place;
 pub mod policy;

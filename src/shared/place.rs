@@ -51,16 +51,26 @@ fn is_at(recorded: &ArgoCdAt, given: &str) -> bool {
 
 /// An Argo CD by its context alone, for what is no environment's own.
 pub fn named(given: &str) -> Result<SharedArgoCd> {
-    found(&SharedArgoCd {
-        context: given.to_owned(),
-        namespace: String::new(),
-        kubeconfig: std::path::PathBuf::new(),
+    found(&bare(Path::new(""), given, ""))
+}
+
+/// An Argo CD of which all is known.
+pub fn at(kubeconfig: &Path, context: &str, namespace: &str) -> Result<SharedArgoCd> {
+    check_namespace(namespace)?;
+    Ok(bare(kubeconfig, context, namespace))
+}
+
+fn bare(kubeconfig: &Path, context: &str, namespace: &str) -> SharedArgoCd {
+    SharedArgoCd {
+        context: context.to_owned(),
+        namespace: namespace.to_owned(),
+        kubeconfig: kubeconfig.to_owned(),
         server: String::new(),
         token_ttl: 0,
         repo_credentials: false,
         namespaces: Default::default(),
         may_escalate: false,
-    })
+    }
 }
 
 /// The context, which may have slashes in its own name, and the namespace behind the last one.
@@ -106,18 +116,8 @@ mod tests {
 
     #[test]
     fn the_same_place_is_known_with_and_without_the_usual_namespace() {
-        let shared = |namespace: &str| {
-            ArgoCdAt::Shared(SharedArgoCd {
-                context: "arn:aws:eks:eu-west-1:1:cluster/team".into(),
-                namespace: namespace.into(),
-                kubeconfig: "/k".into(),
-                server: String::new(),
-                token_ttl: 0,
-                repo_credentials: false,
-                namespaces: Default::default(),
-                may_escalate: false,
-            })
-        };
+        let context = "arn:aws:eks:eu-west-1:1:cluster/team";
+        let shared = |namespace: &str| ArgoCdAt::Shared(bare(Path::new("/k"), context, namespace));
         assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team"));
         assert!(is_at(&shared("argocd"), "arn:aws:eks:eu-west-1:1:cluster/team/argocd"));
         assert!(!is_at(&shared("gitops"), "arn:aws:eks:eu-west-1:1:cluster/team"));

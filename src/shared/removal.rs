@@ -9,7 +9,7 @@ use crate::argocd::side::ArgoCd;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::providers::ClusterState;
-use crate::shared::remains::{Remains, is_to_cluster};
+use crate::shared::remains::{Remains, called, is_to_cluster};
 use crate::steps::ROOT;
 use crate::steps::look::{application_set_type, application_type, ignore_absent};
 
@@ -57,10 +57,10 @@ async fn step(cx: &Context, argocd: &ArgoCd, remains: &Remains, silent: bool) ->
     let is_root = |app: &&Value| app["metadata"]["name"] == *root;
     let of = application_type();
     for app in remains.applications.iter().filter(is_root).filter(|app| !is_deleted(app)) {
-        argocd.delete(&of, name(app)).await?;
+        argocd.delete(&of, called(app)).await?;
     }
     for set in &remains.sets {
-        argocd.delete(&application_set_type(), set).await?;
+        argocd.delete(&application_set_type(), called(set)).await?;
     }
     if !remains.sets.is_empty() {
         // An ApplicationSet that is still there would make its Applications again.
@@ -68,17 +68,13 @@ async fn step(cx: &Context, argocd: &ArgoCd, remains: &Remains, silent: bool) ->
     }
     for app in remains.applications.iter().filter(|app| !is_root(app)) {
         if !is_deleted(app) {
-            argocd.delete(&of, name(app)).await?;
-        } else if silent && is_to_cluster(cx, app) && has_finalizers(app) {
+            argocd.delete(&of, called(app)).await?;
+        } else if silent && is_to_cluster(&cx.spec, app) && has_finalizers(app) {
             let patch = json!({"metadata": {"finalizers": null}});
-            ignore_absent(argocd.merge(&of, name(app), &patch).await)?;
+            ignore_absent(argocd.merge(&of, called(app), &patch).await)?;
         }
     }
     Ok(())
-}
-
-fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 fn is_deleted(app: &Value) -> bool {
@@ -125,5 +121,5 @@ fn stuck(cx: &Context, remains: &Remains, waited: Duration) -> Error {
 fn complaint(app: &Value) -> Option<String> {
     let conditions = app["status"]["conditions"].as_array().into_iter().flatten();
     let error = conditions.into_iter().find(|condition| condition["type"] == "DeletionError")?;
-    Some(format!("{}  {}", name(app), crate::text::one_line(error["message"].as_str()?, 300)))
+    Some(format!("{}  {}", called(app), crate::text::one_line(error["message"].as_str()?, 300)))
 }

@@ -138,7 +138,7 @@ pub fn rbac(name: &EnvName, namespace: &str, subject: &Subject, probe: bool, cre
 }
 
 /// Rules of a Role: one for each resource, with the names that it is held to.
-fn rules(rights: Vec<Right>) -> Vec<Value> {
+pub(super) fn rules(rights: Vec<Right>) -> Vec<Value> {
     let mut rules: Vec<Rule> = Vec::new();
     for right in rights {
         let fits = |rule: &Rule| {

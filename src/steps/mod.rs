@@ -4,6 +4,7 @@ use crate::engine::StepId;
 
 pub mod applications;
 pub mod argocd;
+pub mod argocd_settings;
 pub mod branch;
 pub mod cluster;
 pub mod expiry;
@@ -34,6 +35,7 @@ pub const IMAGES: StepId = "images";
 pub const ARGOCD_CONFIG: StepId = "argocd-config";
 pub const ARGOCD: StepId = "argocd";
 pub const ARGOCD_UI: StepId = "argocd-ui";
+pub const ARGOCD_SETTINGS: StepId = "argocd-settings";
 pub const GIT_SERVER: StepId = "git-server";
 pub const BRANCH: StepId = "branch";
 pub const PUBLISH: StepId = "publish";

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
-use crate::shared::remains::Remains;
+use crate::shared::remains::{Remains, called};
 use crate::shared::{answering, marked};
 use crate::steps::{BRANCH, PROJECT, objects};
 
@@ -60,7 +60,7 @@ impl Step<Context> for Project {
             return Err(Error::failed(format!("the AppProjects stay while there are: {}", remains.shown())));
         }
         for project in &remains.projects {
-            argocd.delete(&crate::shared::check::project_type(), project).await?;
+            argocd.delete(&crate::shared::check::project_type(), called(project)).await?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::ports::kube::{Kube, Right, Token, secret_text};
 use crate::ports::kubeconfig;
 use crate::shared::check::secret_type;
 use crate::shared::probe;
-use crate::shared::remains::Remains;
+use crate::shared::remains::{Remains, called};
 use crate::shared::{answering, marked, rights, role};
 use crate::spec::SharedArgoCd;
 use crate::steps::{BRANCH, IDENTITY, REGISTRATION, objects};
@@ -200,7 +200,7 @@ impl Step<Context> for SharedRegistration {
             return Err(Error::failed(format!("the cluster Secret stays while there are: {}", remains.shown())));
         }
         match remains.secret {
-            Some(secret) => argocd.delete(&secret_type(), &secret).await,
+            Some(secret) => argocd.delete(&secret_type(), called(&secret)).await,
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::cli_whole::sample_in;
 use super::support::desk::{Desk, changes};
-use super::support::existing::{self, LAB, UP, snapshot};
+use super::support::existing::{self, LAB, UP, settings, snapshot};
 
 const NOTHING: [&str; 0] = [];
 const DOWN: [&str; 3] = ["dev", "down", "alice"];
@@ -146,5 +146,65 @@ async fn settings_that_differ_are_shown_and_not_changed() {
         let spec = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         desk.clusters.change(LAB, plural, name, &spec);
     }
-    desk.run(&up()).await.code(0).says("is v2.9.0").says("update it to");
+    desk.run(&up()).await.code(0).says("is v2.9.0").says("update it to").says("--adjust-argocd");
+    assert_eq!(settings(&desk), json!(null));
+}
+
+/// A repository that k8tre recognises as K8TRE's: one ApplicationSet names its plugin. The others are built by Argo CD.
+async fn with_plugin(desk: &Desk) {
+    sample_in(desk, "tre").await;
+    let path = "tre/appsets/identity/identity.yaml";
+    let text = std::fs::read_to_string(desk.path(path)).unwrap();
+    let source = "        path: \"{{.path.path}}\"\n";
+    assert!(text.contains(source));
+    desk.write(
+        path,
+        &text.replace(source, &format!("{source}        plugin: {{name: kustomize-with-envsubst-v1.0}}\n")),
+    );
+    desk.git("tre", &["commit", "--quiet", "-am", "A plugin"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_argo_cd_lacks_is_set_on_demand_and_put_back() {
+    let desk = existing::desk().await;
+    with_plugin(&desk).await;
+    existing::give_argocd(&desk);
+    desk.clusters.change(
+        LAB,
+        "configmaps",
+        "argocd-cm",
+        &json!({"data": {"kustomize.buildOptions": "--x", "url": "u"}}),
+    );
+    let before = snapshot(&desk);
+    let adjusting: Vec<&str> = UP.into_iter().chain(["--adjust-argocd"]).collect();
+    let change = "kustomize.buildOptions: \"--x\" -> \"--x --enable-helm --load-restrictor LoadRestrictionsNone\"";
+    let asked = desk.run(&adjusting).await;
+    asked.code(2).says("--yes").says(change).says("unset -> \"return {status").says("for all whom it serves");
+    asked.says("has no plugin kustomize-with-envsubst-v1.0, which this repository needs");
+    assert_eq!(changes(&before, &snapshot(&desk)), NOTHING);
+
+    let yes: Vec<&str> = adjusting.iter().copied().chain(["--yes"]).collect();
+    desk.run(&yes).await.code(0).says(change);
+    let now = settings(&desk);
+    assert_eq!(now["kustomize.buildOptions"], "--x --enable-helm --load-restrictor LoadRestrictionsNone");
+    assert_eq!(now["resource.customizations.health.Service"], "return {status = \"Healthy\"}");
+    assert_eq!(now["url"], "u");
+    desk.run(&["dev", "up", "alice"]).await.code(0).says("nothing was to be done");
+    desk.run(&DOWN).await.code(0).says("settings of Argo CD");
+    assert_eq!(changes(&before, &snapshot(&desk)), NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_somebody_changed_meanwhile_stays() {
+    let desk = desk().await;
+    existing::give_argocd(&desk);
+    let adjusting: Vec<&str> = up().into_iter().chain(["--adjust-argocd"]).collect();
+    desk.run(&adjusting).await.code(0);
+    let key = "resource.customizations.health.Service";
+    desk.clusters.change(LAB, "configmaps", "argocd-cm", &json!({"data": {key: "return nil"}}));
+    let down = desk.run(&DOWN).await;
+    down.code(0).says("kept: resource.customizations.health.Service in the ConfigMap argocd-cm");
+    down.says("somebody changed it meanwhile, to \"return nil\"")
+        .says(r#"{"data":{"resource.customizations.health.Service":null}}"#);
+    assert_eq!(settings(&desk), json!({key: "return nil"}));
 }

@@ -59,17 +59,20 @@ enum Repository {
     Guarded,
     /// The user's own, in a cluster that is there already.
     Existing,
+    /// The same, with an Argo CD that is there and lacks settings.
+    Adjusted,
     /// The same, in a vCluster.
     Vcluster,
 }
 
-const REPOSITORIES: [Repository; 7] = [
+const REPOSITORIES: [Repository; 8] = [
     Repository::Sample,
     Repository::Own,
     Repository::Remote,
     Repository::Shared,
     Repository::Guarded,
     Repository::Existing,
+    Repository::Adjusted,
     Repository::Vcluster,
 ];
 
@@ -109,6 +112,9 @@ impl Repository {
             ],
             // Its context is in the user's kubeconfig already.
             Repository::Existing => &[&OWN, &["--provider", "existing", "--context", existing::LAB, "--yes"]],
+            Repository::Adjusted => {
+                &[&OWN, &["--provider", "existing", "--context", existing::LAB, "--adjust-argocd", "--yes"]]
+            }
             Repository::Vcluster => &[&MERGED, &OWN, &vcluster::FLAGS],
         };
         [&["dev", "up", "alice", "-v"][..], &flags.concat()].concat()
@@ -141,6 +147,11 @@ impl Repository {
             Repository::Existing => {
                 demanding(&desk).await;
                 existing::add(&desk);
+            }
+            Repository::Adjusted => {
+                sample_in(&desk, "tre").await;
+                existing::add(&desk);
+                existing::give_argocd(&desk);
             }
         }
         desk

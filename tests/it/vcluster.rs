@@ -158,3 +158,58 @@ async fn its_end_is_on_the_namespace_and_gc_removes_it_then() {
     assert!(!host_has(&desk, "namespaces", "k8tre-alice"));
     assert_eq!(changes(&before, &snapshot(&desk)), NOTHING);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_machine_forgot_on_the_host_is_found_by_its_marks() {
+    let desk = vcluster::desk().await;
+    let up = [&["dev", "up", "alice", "--sample", "--ttl", "8h"][..], &vcluster::FLAGS].concat();
+    let before = snapshot(&desk);
+    desk.run(&up).await.code(0);
+    // As another machine's: nothing here knows of it.
+    std::fs::remove_dir_all(desk.path("data/environments")).unwrap();
+    let namespace = |name: &str, annotations: serde_json::Value| {
+        let labels = json!({"app.kubernetes.io/managed-by": "k8tre", "developer": name});
+        let created = "2020-01-01T00:00:00Z";
+        let metadata = json!({"name": format!("k8tre-{name}"), "labels": labels, "annotations": annotations, "creationTimestamp": created});
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        desk.clusters.plant(HOST, "namespaces", &object);
+    };
+    let id = "k8tre.dev/environment-id";
+    namespace("bob", json!({id: "b", "k8tre.dev/expires": "2999-01-01T00:00:00Z"}));
+    namespace("carol", json!({id: "c"}));
+    namespace("dave", json!({"k8tre.dev/expires": "2020-01-02T00:00:00Z"}));
+    let gc = ["dev", "gc", "--host", HOST];
+    let listed = desk.run(&[&gc[..], &["--dry-run", "-o", "json"]].concat()).await.code(0).json();
+    assert_eq!(listed["found"], json!([]), "nothing has expired, and the branch's environment lives");
+    assert_eq!(listed["leftAlone"][0]["name"], "carol");
+
+    let past = json!({"metadata": {"annotations": {"k8tre.dev/expires": "2020-01-02T00:00:00Z"}}});
+    desk.clusters.change(HOST, "namespaces", "k8tre-alice", &past);
+    let ended = desk.run(&[&gc[..], &["--yes", "-o", "json"]].concat()).await.code(0).json();
+    let found = &ended["found"][0];
+    assert_eq!((&found["kind"], &found["name"], &found["outcome"]), (&"vcluster".into(), &"alice".into(), &"removed".into()));
+    assert_eq!(found["place"], "lab, namespace k8tre-alice");
+    assert!(desk.clusters.object(HOST, "namespaces", "k8tre-alice").is_none());
+    for stays in ["k8tre-bob", "k8tre-carol", "k8tre-dave"] {
+        assert!(desk.clusters.object(HOST, "namespaces", stays).is_some(), "{stays}");
+    }
+    desk.run(&[&gc[..], &["--yes", "--without-end"]].concat()).await.code(0).says("vcluster carol is gone");
+    for theirs in ["k8tre-bob", "k8tre-dave"] {
+        desk.clusters.lose(HOST, "namespaces", theirs);
+    }
+    std::fs::remove_dir_all(desk.path("data/sample")).ok();
+    let left = changes(&before, &snapshot(&desk));
+    assert!(left.iter().all(|path| !path.contains(HOST)), "{left:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn gc_in_a_cluster_is_for_a_pod_alone_and_its_manifest_can_be_applied() {
+    let desk = Desk::new().await;
+    desk.run(&["dev", "gc", "--in-cluster", "--yes"]).await.code(2).says("for a pod of the cluster").says("gc-manifest");
+    desk.run(&["shared", "gc-manifest"]).await.code(2).says("--image");
+    let printed = desk.run(&["shared", "gc-manifest", "--image", "r.example/k8tre:1", "--argocd", "argocd"]).await;
+    printed.code(0).shows("kind: CronJob").shows("image: r.example/k8tre:1");
+    let objects = desk.run(&["shared", "gc-manifest", "--image", "i", "-o", "json"]).await.code(0).json();
+    let kinds: Vec<&str> = objects["objects"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "CronJob"]);
+}

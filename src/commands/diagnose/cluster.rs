@@ -59,7 +59,7 @@ pub async fn secret_values(kube: &Kube) -> Result<Vec<String>> {
 }
 
 /// Those in some Secrets.
-pub fn values_of(secrets: &[Value]) -> Vec<String> {
+pub fn values_of<'a>(secrets: impl IntoIterator<Item = &'a Value>) -> Vec<String> {
     // Of these, others see the value every day: addresses and names.
     const OPEN: [&str; 12] = [
         "name",

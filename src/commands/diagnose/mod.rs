@@ -73,7 +73,7 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
         Ok(Some(journal)) => archive.attempt("shared", shared::read(journal, &kubeconfig).await).flatten(),
         _ => None,
     };
-    values.extend(shared.iter().flat_map(shared::OfShared::secret_values));
+    values.extend(shared.iter().flat_map(shared::secret_values));
     archive.redactor = Redactor::knowing(values);
 
     let has_nodes = match &recorded {
@@ -92,8 +92,8 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
             archive.text("status.txt", &text)?;
         }
     }
-    if let Some(shared) = shared {
-        shared.add(archive)?;
+    if let Some(shared) = &shared {
+        shared::add(shared, archive)?;
     }
     docker(name, archive).await?;
     if let Some(kube) = archive.attempt("kubernetes", kube) {

@@ -1,6 +1,8 @@
 //! `k8tre dev gc`: what has expired or is orphaned, listed with the reason, then removed as `down` removes it.
 
+mod hosted;
 mod local;
+mod places;
 mod registrations;
 
 use jiff::Timestamp;
@@ -10,7 +12,7 @@ use crate::cli::GcArgs;
 use crate::commands::App;
 use crate::error::{Error, Kind, Result};
 use crate::report::{SCHEMA, table};
-use crate::shared::place;
+use places::Places;
 
 /// Something that nobody needs any more, as far as its marks tell.
 struct Candidate {
@@ -28,6 +30,8 @@ enum What {
     Cluster(local::Unrecorded),
     Branch(local::LoneBranch),
     Registration(Box<registrations::Visit>),
+    /// On a cluster that carries it.
+    Vcluster(Box<hosted::Abandoned>),
 }
 
 impl What {
@@ -37,6 +41,7 @@ impl What {
             What::Cluster(_) => "cluster",
             What::Branch(_) => "branch",
             What::Registration(_) => "registration",
+            What::Vcluster(_) => "vcluster",
         }
     }
 }
@@ -71,10 +76,11 @@ struct Row<'a> {
 }
 
 pub async fn run(app: &App, args: &GcArgs) -> Result<u8> {
+    let places = Places::of(args)?;
     let found = tokio::select! {
         biased;
         () = app.cancel.cancelled() => return Err(Error::interrupted()),
-        found = look(app, args) => found?,
+        found = look(app, args, &places) => found?,
     };
     let rows = found.candidates.iter();
     let rows = rows.map(|one| vec![one.what.kind().into(), one.name.clone(), one.place.clone(), one.reason.clone()]);
@@ -121,21 +127,28 @@ fn counted(number: usize) -> String {
     if number == 1 { "this one".into() } else { format!("these {number}") }
 }
 
-async fn look(app: &App, args: &GcArgs) -> Result<Found> {
-    let (mut found, now) = (Found::default(), Timestamp::now());
-    let local::Known { recorded, clusters } = local::look(app, args.unrecorded, now, &mut found).await?;
+async fn look(app: &App, args: &GcArgs, places: &Places) -> Result<Found> {
+    let (mut here, now) = (Found::default(), Timestamp::now());
+    // In a pod there is no journal, no Docker and no repository.
+    let local::Known { recorded, clusters } = match args.in_cluster {
+        true => local::Known::default(),
+        false => local::look(app, args.unrecorded, now, &mut here).await?,
+    };
     let mut known = &recorded | &clusters;
-    if let Some(given) = &args.argocd {
-        // First: Argo CD deletes what it deployed while the cluster is there.
-        let mut there = Found::default();
-        let place = place::named(given)?;
-        known.extend(registrations::look(app, &place, args.silent, &recorded, now, &mut there).await?);
-        there.candidates.append(&mut found.candidates);
-        there.left_alone.append(&mut found.left_alone);
-        found = Found { blind: found.blind, ..there };
+    // Registrations first: Argo CD deletes what it deployed while the cluster is there.
+    let mut found = Found { blind: here.blind, ..Found::default() };
+    if let Some(place) = &places.argocd {
+        known.extend(registrations::look(app, place, args.silent, &recorded, now, &mut found).await?);
     }
-    // Last, when it is known what there is of an environment besides its branch.
-    local::branches(app, &known, now, &mut found).await?;
+    if let Some(carrier) = places.carrier().await? {
+        known.extend(hosted::look(&carrier, args.without_end, &recorded, now, &mut found).await?);
+    }
+    found.candidates.append(&mut here.candidates);
+    found.left_alone.append(&mut here.left_alone);
+    if !args.in_cluster {
+        // Last, when it is known what there is of an environment besides its branch.
+        local::branches(app, &known, now, &mut found).await?;
+    }
     Ok(found)
 }
 
@@ -147,11 +160,12 @@ async fn remove(app: &App, one: &Candidate) -> Result<(&'static str, String)> {
             What::Cluster(cluster) => local::cluster(app, cluster).await,
             What::Branch(branch) => branch.remove().await,
             What::Registration(guest) => guest.take_back().await,
+            What::Vcluster(one) => one.remove(app).await,
         }
     };
     // `down` listens to the signal itself, and ends in order.
     let done = match &one.what {
-        What::Registration(_) => tokio::select! {
+        What::Registration(_) | What::Vcluster(_) => tokio::select! {
             biased;
             () = app.cancel.cancelled() => return Err(Error::interrupted().hint("go on: k8tre dev gc")),
             done = work => done,

@@ -4,37 +4,38 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::deployed;
 use crate::argocd::NAMESPACE;
 use crate::argocd::side::ArgoCd;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::gitops::planned::Planned;
 use crate::gitops::world::IN_CLUSTER;
-use crate::overlay::{self, Planned};
 use crate::ports::kube::{Kube, Right, Type, name_of};
 use crate::preflight::Finding;
-use crate::sample;
+use crate::providers::Checked;
 use crate::shared::check::{self, version};
 use crate::shared::fence;
+use crate::shared::needs::{self, CONFIG, Need};
 use crate::spec::{ARGOCD_VERSION, ExistingSpec, SharedArgoCd};
 use crate::steps::look::application_type;
 use crate::steps::{git_server, objects};
 
 const CRDS: [&str; 3] = ["applications.argoproj.io", "applicationsets.argoproj.io", "appprojects.argoproj.io"];
 
-pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Vec<Finding>> {
+pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Checked> {
     fence::refuse_protected(cx, &spec.context)?;
     rights(&kube, spec).await?;
     let argocd = ArgoCd { kube, namespace: NAMESPACE.to_owned() };
     for object in git_server::names() {
         refuse_foreign(cx, &argocd.kube, spec, &object).await?;
     }
-    let planned = planned(cx).await?;
     if cx.facts().namespaces.is_none() {
-        nothing_taken_over(&argocd.kube, spec, &planned).await?;
+        nothing_taken_over(&argocd.kube, spec, cx.planned().await?).await?;
     }
     if !spec.has_argocd {
         nothing_in_the_way(cx, &argocd.kube, spec).await?;
-        return Ok(Vec::new());
+        return Ok(Checked::default());
     }
     let place = SharedArgoCd {
         context: spec.context.clone(),
@@ -48,7 +49,7 @@ pub async fn check(cx: &Context, spec: &ExistingSpec, kube: Kube) -> Result<Vec<
     };
     check::neighbours(cx, &place, &argocd).await?;
     by_name(cx, spec, &argocd).await?;
-    differences(cx, spec, &argocd, &planned).await
+    lacking(cx, spec, &argocd).await
 }
 
 /// Argo CD deploys to all of the cluster with rights that k8tre gives it, so that nobody with fewer can begin.
@@ -90,41 +91,6 @@ async fn nothing_in_the_way(cx: &Context, kube: &Kube, spec: &ExistingSpec) -> R
         refuse_foreign(cx, kube, spec, object).await?;
     }
     Ok(())
-}
-
-async fn planned(cx: &Context) -> Result<Vec<Planned>> {
-    let is_written = !cx.spec.sample || sample::is_sample(&cx.spec.repo).await?;
-    overlay::planned(&cx.spec, &cx.cluster_name(), is_written)
-}
-
-/// What asks for an address, a Service or an Ingress, is not healthy to an Argo CD without a word on it, until somebody
-/// gives one.
-fn waits_for_address(spec: &ExistingSpec, config: &Value, planned: &[Planned]) -> Option<Finding> {
-    const KEYS: [(&str, &str); 2] = [
-        ("Service", "resource.customizations.health.Service"),
-        ("Ingress", "resource.customizations.health.networking.k8s.io_Ingress"),
-    ];
-    // One key for all kinds, as it was written before there was one for each.
-    let older = config["data"]["resource.customizations"].as_str().unwrap_or_default();
-    let is_about = |line: &str, kind: &str| line.trim_end_matches(':').rsplit('/').next() == Some(kind);
-    let asks = |one: &Planned| one.object["kind"] == "Ingress" || one.object["spec"]["type"] == "LoadBalancer";
-    let (kind, application) = planned.iter().filter(|one| asks(one)).find_map(|one| {
-        let (kind, key) = KEYS.into_iter().find(|(kind, _)| one.object["kind"] == **kind)?;
-        let told = config["data"][key].is_string() || older.lines().any(|line| is_about(line, kind));
-        (!told).then(|| (kind, one.application.clone()))
-    })?;
-    let context = &spec.context;
-    let what = format!(
-        "to the Argo CD in the cluster of context {context}, {application} is healthy only once its {kind} is given an address"
-    );
-    let patch = json!({"data": KEYS.map(|(_, key)| (key, "return {status = \"Healthy\"}")).into_iter().collect::<BTreeMap<_, _>>()});
-    Some(
-        Finding::warning("argocd-address-health", what)
-            .why("where nothing hands out addresses, `up` waits for it until its --timeout")
-            .fix(format!(
-                "if nothing does: kubectl --context {context} -n {NAMESPACE} patch configmap argocd-cm --type merge -p '{patch}'"
-            )),
-    )
 }
 
 /// What the Applications would deploy under a name that is there already: Argo CD would take it over, and delete it with
@@ -171,8 +137,8 @@ async fn by_name(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Result<(
     .hint(format!("give it the address in place of the name: destination.server: {IN_CLUSTER}")))
 }
 
-/// Settings of an Argo CD that is used as it is, where the repository needs others.
-async fn differences(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd, planned: &[Planned]) -> Result<Vec<Finding>> {
+/// What an Argo CD that is there lacks. With `--adjust-argocd` its settings are changed, and are no finding.
+async fn lacking(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Result<Checked> {
     let mut findings = Vec::new();
     let (found, tested) = (version(argocd).await, ARGOCD_VERSION);
     let minor = |version: &str| version.rsplit_once('.').map(|(minor, _)| minor.to_owned());
@@ -184,61 +150,40 @@ async fn differences(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd, planned
                 .fix(format!("if something fails with it, update it to {tested}")),
         );
     }
-    let wanted = cx.argocd_settings().await?;
-    let there = argocd.get(&Type::new("v1", "ConfigMap"), "argocd-cm").await?.unwrap_or_default();
-    for (key, value) in &wanted.config {
-        let now = there["data"][key].as_str().unwrap_or_default();
-        if now != value {
-            let patch = json!({"data": {key: value}});
-            let what = format!("{key} of the Argo CD in the cluster of context {} is \"{now}\"", spec.context);
-            findings.push(
-                Finding::warning("argocd-settings", format!("{what}, and the repository needs \"{value}\""))
-                    .why("k8tre changes no setting of an Argo CD that it did not install")
-                    .fix(format!(
-                        "kubectl --context {} -n {NAMESPACE} patch configmap argocd-cm --type merge -p '{patch}'",
-                        spec.context
-                    )),
-            );
+    let (place, mut changes) = (format!("{}/{}", spec.context, argocd.namespace), Vec::new());
+    for need in needs::missing(cx, argocd).await? {
+        let (what, remedy) = (need.what(&place), need.remedy(&spec.context, &argocd.namespace));
+        match need {
+            Need::Setting(setting) if spec.adjust_argocd => changes.push(setting.change()),
+            Need::Setting(_) => findings.push(
+                Finding::warning("argocd-settings", what)
+                    .why("k8tre changes no setting of an Argo CD that it did not install, unless it is told to")
+                    .fix(format!("as long as the environment is there: --adjust-argocd; for good: {remedy}")),
+            ),
+            Need::Plugin(_) => findings.push(
+                Finding::warning("argocd-plugin", what)
+                    .why("Applications that use it stay in ComparisonError; it would restart Argo CD's repo-server, so that k8tre leaves it to its administrator")
+                    .fix(remedy),
+            ),
+            Need::Unseen(_) => findings.push(Finding::warning("argocd-settings", what)),
         }
     }
-    findings.extend(waits_for_address(spec, &there, planned));
-    if !wanted.sidecars.is_empty() {
-        let pods = argocd.list(&Type::new("v1", "Pod"), "app.kubernetes.io/name=argocd-repo-server").await?;
-        let containers = pods.iter().flat_map(|pod| pod["spec"]["containers"].as_array()).flatten();
-        let mut commands = containers.flat_map(|container| container["command"].as_array()).flatten();
-        if !commands.any(|word| word.as_str().is_some_and(|word| word.ends_with("argocd-cmp-server"))) {
-            let what = format!("the Argo CD in the cluster of context {} has no plugin", spec.context);
-            findings.push(
-                Finding::warning("argocd-plugin", format!("{what}, and the repository needs one"))
-                    .why("Applications that use it stay in ComparisonError")
-                    .fix("add the sidecar to its argocd-repo-server, as the repository's guide says"),
-            );
-        }
-    }
-    Ok(findings)
+    let changes = match changes.is_empty() {
+        true => None,
+        false => Some(format!(
+            "Settings of the Argo CD in {place} (ConfigMap {CONFIG}) will be changed, for all whom it serves, until `k8tre dev down {}` puts them back: {}.{}",
+            cx.spec.name,
+            changes.join("; "),
+            deployed_by(&needs::config(argocd).await?)
+        )),
+    };
+    Ok(Checked { findings, changes, absent: false })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_would_wait_for_an_address_is_named_unless_argo_cd_knows_better() {
-        let spec =
-            ExistingSpec { context: "lab".into(), kubeconfig: "/k".into(), flavour: "kind".into(), has_argocd: true };
-        let found = |config: Value, object: Value| {
-            waits_for_address(&spec, &config, &[Planned { application: "portal".into(), object }])
-        };
-        let service = |of: &str| json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": of}});
-        let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {}});
-        assert!(
-            found(json!({}), service("LoadBalancer")).unwrap().what.contains("portal is healthy only once its Service")
-        );
-        assert_eq!(found(json!({}), service("ClusterIP")), None);
-        let told = json!({"data": {"resource.customizations.health.Service": "return {}"}});
-        assert_eq!(found(told.clone(), service("LoadBalancer")), None);
-        let older = json!({"data": {"resource.customizations": "networking.k8s.io/Ingress:\n  health.lua: x\n"}});
-        assert_eq!(found(older, ingress.clone()), None);
-        assert!(found(told, ingress).unwrap().fix.contains("networking.k8s.io_Ingress"));
+/// Whose they are, where something deploys them and would put them back.
+fn deployed_by(config: &Value) -> String {
+    match deployed::application_of(config) {
+        Some(application) => format!(" The Application {application} deploys them, and may undo that before."),
+        None => String::new(),
     }
 }

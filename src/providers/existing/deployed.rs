@@ -13,6 +13,7 @@ use crate::audit::{Audit, Leftover};
 use crate::context::Context;
 use crate::error::Result;
 use crate::ports::kube::{Kube, Type, name_of};
+use crate::shared::needs::{self, CONFIG};
 use crate::shared::remains::Remains;
 use crate::spec::ExistingSpec;
 use crate::steps::{ROOT, objects};
@@ -94,6 +95,8 @@ pub async fn remove(cx: &Context, kube: &Kube) -> Result<()> {
 
 /// Looks whether anything is left, by the marks of the environment and by what its Applications had deployed.
 pub async fn audit(cx: &Context, kube: &Kube, of: &ExistingSpec, audit: &mut Audit) -> Result<()> {
+    let argocd = ArgoCd { kube: kube.clone(), namespace: NAMESPACE.to_owned() };
+    settings(cx, &argocd, of, audit).await?;
     audit.checked.push("objects in the cluster");
     let remove = |kind: &str, namespace: &str, name: &str| {
         let namespace = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
@@ -127,7 +130,6 @@ pub async fn audit(cx: &Context, kube: &Kube, of: &ExistingSpec, audit: &mut Aud
             }
         }
     }
-    let argocd = ArgoCd { kube: kube.clone(), namespace: NAMESPACE.to_owned() };
     for (kind, name) in Remains::read(cx, &argocd).await?.named() {
         left(kind, NAMESPACE, name);
     }
@@ -152,6 +154,32 @@ pub async fn audit(cx: &Context, kube: &Kube, of: &ExistingSpec, audit: &mut Aud
     Ok(())
 }
 
+/// Whether the settings of Argo CD are as they were; what somebody else changed meanwhile stays as it is.
+async fn settings(cx: &Context, argocd: &ArgoCd, of: &ExistingSpec, audit: &mut Audit) -> Result<()> {
+    if !of.adjusts() {
+        return Ok(());
+    }
+    audit.checked.push("settings of Argo CD");
+    let config = needs::config(argocd).await?;
+    for (key, adjusted) in cx.facts().adjusted {
+        let now = config["data"][&key].as_str();
+        if now == adjusted.before.as_deref() {
+            continue;
+        }
+        let what = format!("{key} in the ConfigMap {CONFIG} of the cluster of context {}", of.context);
+        let remove = needs::set(&of.context, &argocd.namespace, &key, adjusted.before.as_deref());
+        match adjusted.is_ours(now) {
+            true => audit.left.push(Leftover { what, remove }),
+            false => {
+                let now = now.map_or_else(|| "unset".to_owned(), needs::quoted);
+                let what = format!("{what}: somebody changed it meanwhile, to {now}; as it was before:");
+                audit.kept.push(Leftover { what, remove });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The type of an object that is still there, and still says that it is that Application's.
 async fn remaining(kube: &Kube, object: &Object) -> Result<Option<Type>> {
     let asked = json!({"apiVersion": object.api_version, "kind": object.kind});
@@ -164,12 +192,14 @@ async fn remaining(kube: &Kube, object: &Object) -> Result<Option<Type>> {
 }
 
 fn is_of(object: &Value, application: &str) -> bool {
+    application_of(object) == Some(application)
+}
+
+/// The Application that an object says it is of.
+pub fn application_of(object: &Value) -> Option<&str> {
     let metadata = &object["metadata"];
     let tracked = metadata["annotations"][TRACKING].as_str();
-    match tracked.and_then(|id| id.split_once(':')) {
-        Some((of, _)) => of == application,
-        None => metadata["labels"][INSTANCE] == *application,
-    }
+    tracked.and_then(|id| Some(id.split_once(':')?.0)).or_else(|| metadata["labels"][INSTANCE].as_str())
 }
 
 /// Namespaces that the Applications were deployed to, and that were not there before the environment.

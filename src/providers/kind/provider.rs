@@ -67,7 +67,7 @@ impl Provider for KindProvider {
             return Err(self.not_ours(cx, why));
         }
         if !matches!(state, ClusterState::Absent | ClusterState::Partial(_)) {
-            return Ok(Checked { findings: Vec::new(), absent: false });
+            return Ok(Checked::default());
         }
         let plan = preflight::Plan {
             owner: spec.owner.clone(),
@@ -77,7 +77,7 @@ impl Provider for KindProvider {
             ports: spec.host_ports()?,
         };
         let around = preflight::Context::gather(Some(plan), cx.options.offline).await;
-        Ok(Checked { findings: preflight::run(&around).await, absent: true })
+        Ok(Checked { findings: preflight::run(&around).await, absent: true, ..Checked::default() })
     }
 
     async fn fetch(&self, cx: &Context) -> Result<()> {

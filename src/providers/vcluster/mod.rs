@@ -10,6 +10,7 @@ mod create;
 mod delete;
 mod helm;
 mod host;
+pub mod hosted;
 mod preflight;
 mod provider;
 pub mod settle;

@@ -65,9 +65,9 @@ impl Provider for VclusterProvider {
         match host.state(&cx.id).await? {
             ClusterState::Foreign(why) => Err(self.not_ours(cx, &why)),
             ClusterState::Absent | ClusterState::Partial(_) => {
-                Ok(Checked { findings: preflight::findings(cx, &host).await?, absent: true })
+                Ok(Checked { findings: preflight::findings(cx, &host).await?, absent: true, ..Checked::default() })
             }
-            ClusterState::Running | ClusterState::Stopped(_) => Ok(Checked { findings: Vec::new(), absent: false }),
+            ClusterState::Running | ClusterState::Stopped(_) => Ok(Checked::default()),
         }
     }
 
@@ -141,10 +141,14 @@ impl Provider for VclusterProvider {
         .await
     }
 
-    async fn usage(&self, cx: &Context) -> Option<String> {
-        let host = Host::open(cx, &self.spec).await.ok()?;
-        let pods = host.kube.list(&pod_type(), &host.names.namespace, "").await.ok()?;
-        Some(requested_by(&pods).to_string())
+    async fn survey(&self, cx: &Context) -> Result<(ClusterState, Option<String>)> {
+        let host = Host::open(cx, &self.spec).await?;
+        let state = host.state(&cx.id).await?;
+        let pods = match state {
+            ClusterState::Running => host.kube.list(&pod_type(), &host.names.namespace, "").await.ok(),
+            _ => None,
+        };
+        Ok((state, pods.map(|pods| requested_by(&pods).to_string())))
     }
 
     async fn delete(&self, cx: &Context) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::tools;
@@ -63,6 +63,8 @@ pub fn give_argocd(desk: &Desk) {
     }
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}});
     desk.clusters.plant(LAB, "namespaces", &namespace);
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("argocd-cm")});
+    desk.clusters.plant(LAB, "configmaps", &config);
     let spec = json!({"project": "default", "destination": {"server": "https://kubernetes.default.svc"}});
     let app = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata("theirs"), "spec": spec
@@ -70,10 +72,20 @@ pub fn give_argocd(desk: &Desk) {
     desk.clusters.plant(LAB, "applications", &app);
 }
 
-/// Everything on the desk, and in the cluster.
+/// Everything on the desk, and in the cluster. Of Argo CD's settings what they are: they may be changed and put back.
 pub fn snapshot(desk: &Desk) -> BTreeMap<String, String> {
     let mut all = desk.snapshot();
     let objects = desk.clusters.versions(LAB).into_iter();
-    all.extend(objects.map(|(path, version)| (format!("{LAB} {path}"), version)));
+    all.extend(objects.map(|(path, version)| match path.ends_with("/argocd-cm") {
+        true => (format!("{LAB} {path}"), settings(desk).to_string()),
+        false => (format!("{LAB} {path}"), version),
+    }));
     all
+}
+
+/// The settings of Argo CD.
+pub fn settings(desk: &Desk) -> Value {
+    let config = desk.clusters.object(LAB, "configmaps", "argocd-cm").unwrap_or_default();
+    let data = config["data"].as_object().filter(|data| !data.is_empty());
+    data.map_or(Value::Null, |data| json!(data))
 }

@@ -12,13 +12,14 @@ use tokio::net::TcpStream;
 
 use super::access::Access;
 use super::fake_argocd::{deploy, is_held, reap};
+use super::fake_discovery::{discovered, is_served};
+use super::fake_hosts::Hosts;
 use super::gate::{Gate, Pass};
 use super::git_exec;
 use super::http::{self, Request, Response};
 use super::pod_port;
 use super::probe_exec;
 use super::store::{Key, Store};
-use super::vcluster::Charts;
 
 #[derive(Default)]
 pub struct Cluster {
@@ -35,9 +36,9 @@ pub struct Cluster {
 }
 
 #[derive(Default)]
-struct World {
+pub(super) struct World {
     /// By the birth of the node's container: a new cluster of the same name is another one.
-    clusters: BTreeMap<String, Cluster>,
+    pub(super) clusters: BTreeMap<String, Cluster>,
     /// Applications, without the environment's name, that Argo CD makes of a branch.
     applications: BTreeSet<String>,
     /// Health of those that are not healthy.
@@ -54,14 +55,11 @@ struct World {
 
 #[derive(Clone)]
 pub struct FakeClusters {
-    world: Arc<Mutex<World>>,
+    pub(super) world: Arc<Mutex<World>>,
     containers: PathBuf,
     repositories: Arc<tempfile::TempDir>,
     gate: Gate,
-    /// Control planes that run in one of the clusters, by name; and the charts that put them there.
-    inner: Arc<Mutex<BTreeMap<String, String>>>,
-    charts: Arc<Mutex<Option<Charts>>>,
-    silent: Arc<Mutex<BTreeSet<String>>>,
+    pub(super) hosts: Hosts,
 }
 
 impl FakeClusters {
@@ -75,9 +73,7 @@ impl FakeClusters {
             containers: containers.to_owned(),
             repositories,
             gate,
-            inner: Arc::default(),
-            charts: Arc::default(),
-            silent: Arc::default(),
+            hosts: Hosts::default(),
         };
         let served = clusters.clone();
         tokio::spawn(async move {
@@ -86,50 +82,6 @@ impl FakeClusters {
             }
         });
         (clusters, url)
-    }
-
-    /// A cluster that takes connections and says nothing to them, or speaks again.
-    pub fn silence(&self, cluster: &str, silent: bool) {
-        let mut all = self.silent.lock().unwrap();
-        if silent {
-            all.insert(cluster.to_owned())
-        } else {
-            all.remove(cluster)
-        };
-    }
-
-    /// A pod that asks for so much of a cluster's processors.
-    pub fn fill(&self, cluster: &str, cpu: &str) {
-        let containers = serde_json::json!([{"name": "full", "resources": {"requests": {"cpu": cpu}}}]);
-        let pod = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "full", "namespace": "default"},
-            "spec": {"nodeName": "control-plane", "containers": containers}, "status": {"phase": "Running"}});
-        self.plant(cluster, "pods", &pod);
-    }
-
-    /// Releases of a fake helm from now on end up in the cluster of the user's that carries vClusters.
-    pub fn install(&self, charts: Charts) {
-        *self.charts.lock().unwrap() = Some(charts);
-    }
-
-    /// Puts into the cluster what was released since the last look, and looks which vClusters run.
-    fn settle(&self) {
-        if let Some(charts) = &*self.charts.lock().unwrap() {
-            for (namespace, objects) in charts.fresh() {
-                // In a namespace that is gone nothing can be made.
-                if self.object(super::vcluster::HOST, "namespaces", &namespace).is_some() {
-                    objects.iter().for_each(|(plural, object)| self.plant(super::vcluster::HOST, plural, object));
-                }
-            }
-        }
-        let world = self.world.lock().unwrap();
-        let running = |object: &&Value| {
-            object["metadata"]["labels"]["app"] == "vcluster" && object["spec"]["replicas"].as_u64() != Some(0)
-        };
-        let planes =
-            world.clusters.values().flat_map(|cluster| cluster.store.of_plural("statefulsets")).filter(running);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        *self.inner.lock().unwrap() =
-            planes.map(|one| (text(&one["metadata"]["name"]), text(&one["metadata"]["uid"]))).collect();
     }
 
     pub fn applications(&self, names: &[&str]) {
@@ -251,7 +203,7 @@ impl FakeClusters {
 
     /// Birth and images of a cluster's running node.
     fn node(&self, cluster: &str) -> Option<(String, Value)> {
-        if let Some(birth) = self.inner.lock().unwrap().get(cluster) {
+        if let Some(birth) = self.hosts.control_plane(cluster) {
             return Some((format!("{cluster}-{birth}"), Value::Null));
         }
         let text = std::fs::read(self.containers.join(format!("{cluster}-control-plane.json"))).ok()?;
@@ -269,7 +221,7 @@ impl FakeClusters {
         let effect = if exec { request.target.contains("receive-pack") } else { request.method != "GET" };
         let pass = self.gate.enter(effect).await;
         self.settle();
-        if self.silent.lock().unwrap().contains(name) {
+        if self.hosts.is_silent(name) {
             return;
         }
         // No node, no answer: as a port at which nobody listens.
@@ -427,39 +379,6 @@ fn respond(cluster: &mut Cluster, words: &Words, images: &Value, path: &str, req
 
 fn is_finalized(object: &Value) -> bool {
     object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty())
-}
-
-/// Argo CD's types are there only once they are defined.
-fn is_served(cluster: &Cluster, path: &str) -> bool {
-    let Some(rest) = path.strip_prefix("apis/argoproj.io/") else { return true };
-    let mut crds = cluster.store.of_plural("customresourcedefinitions");
-    crds.any(|crd| {
-        crd["spec"]["names"]["plural"].as_str().is_some_and(|plural| rest.split('/').any(|part| part == plural))
-    })
-}
-
-/// What a group has: some that every cluster has, and those that were defined in it.
-fn discovered(cluster: &Cluster, path: &str) -> Option<Value> {
-    let (group, built_in): (&str, &[(&str, &str, bool)]) = match path.split('/').collect::<Vec<_>>().as_slice() {
-        ["api", "v1"] => ("v1", &[("ConfigMap", "configmaps", true), ("Namespace", "namespaces", false)]),
-        ["apis", "apps", "v1"] => ("apps/v1", &[("Deployment", "deployments", true)]),
-        ["apis", "apiextensions.k8s.io", "v1"] => {
-            ("apiextensions.k8s.io/v1", &[("CustomResourceDefinition", "customresourcedefinitions", false)])
-        }
-        ["apis", _, _] => (path.trim_start_matches("apis/"), &[]),
-        _ => return None,
-    };
-    let resource = |kind: &str, plural: &str, namespaced: bool| json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": ["get", "patch"]});
-    let mut resources: Vec<Value> =
-        built_in.iter().map(|(kind, plural, namespaced)| resource(kind, plural, *namespaced)).collect();
-    for definition in cluster.store.of_plural("customresourcedefinitions") {
-        let spec = &definition["spec"];
-        if spec["group"].as_str().is_some_and(|defined| group.starts_with(defined)) {
-            let word = |key: &str| spec["names"][key].as_str().unwrap();
-            resources.push(resource(word("kind"), word("plural"), spec["scope"] == "Namespaced"));
-        }
-    }
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": resources}))
 }
 
 /// `api/v1/namespaces/NS/secrets/NAME`, `apis/G/V/plural`, …
