@@ -11,13 +11,14 @@ fn explain(view: &View) -> Option<Cause> {
     let whole = view.sync_failed().then(|| (None, view.operation_message()));
     let compared = view.comparison_errors().map(|message| (None, message));
     refused.chain(whole).chain(compared).find_map(|(object, message)| {
+        // Kubernetes lets nobody give more than they have, and the charts of operators bring roles.
         if message.contains("attempting to grant RBAC permissions not currently held") {
-            let of = pattern!(r#"(\S+)\.rbac\.authorization\.k8s\.io "([^"]+)" is forbidden"#).captures(message);
-            let role = of.map_or_else(|| "a role".into(), |of| format!("{} {}", &of[1], &of[2]));
+            let first = pattern!(r#"Resources:\["([^"]+)"[^}]*Verbs:\["([^"]+)""#).captures(message);
+            let right = first.map(|right| format!(": {} {}", &right[2], &right[1])).unwrap_or_default();
             return Some(
                 Cause::new("rbac-escalation")
                     .because_all(object)
-                    .because(format!("{role} holds rights that Argo CD has not itself, so that it may not give them"))
+                    .because(format!("it gives a right that Argo CD has not itself{right}"))
                     .hint("let it, if you trust what the branch deploys: k8tre dev up --argocd-may-escalate"),
             );
         }

@@ -58,6 +58,9 @@ pub struct GcArgs {
     /// Also vClusters there that have no end, and are an hour old or older; they may be somebody's.
     #[arg(long)]
     pub without_end: bool,
+    /// Also branches of ended environments on this remote of the repository here, whichever machine pushed them, as long as they hold no other commits than k8tre's. A later end is known to that Argo CD alone.
+    #[arg(long, value_name = "REMOTE", requires = "argocd", conflicts_with = "in_cluster")]
+    pub remote: Option<String>,
     /// Say what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -62,17 +62,18 @@ impl SharedRegistration {
         let mut labels = json!(cx.overlay().await?.labels);
         labels["argocd.argoproj.io/secret-type"] = json!("cluster");
         let encoded = |text: &str| BASE64_STANDARD.encode(text);
-        let mut secret = json!({
+        // With namespaces, Argo CD looks at nothing else, for which it has no rights either. Without, the fields are empty,
+        // and not absent: they may have had values before.
+        let names: Vec<&str> = self.shared.namespaces.iter().map(String::as_str).collect();
+        let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {"name": rights::secret_name(&cx.spec.name), "labels": labels},
-            "data": {"name": encoded(&cx.cluster_name()), "server": encoded(&self.shared.server)},
+            "data": {
+                "name": encoded(&cx.cluster_name()), "server": encoded(&self.shared.server),
+                "namespaces": encoded(&names.join(",")),
+                "clusterResources": if names.is_empty() { String::new() } else { encoded("false") },
+            },
         });
-        if !self.shared.namespaces.is_empty() {
-            // Argo CD then looks at nothing else, for which it has no rights either.
-            let names: Vec<&str> = self.shared.namespaces.iter().map(String::as_str).collect();
-            secret["data"]["namespaces"] = encoded(&names.join(",")).into();
-            secret["data"]["clusterResources"] = encoded("false").into();
-        }
         Ok(expiry::stamped(marked(cx, secret), cx.spec.expires))
     }
 

@@ -78,6 +78,12 @@ const BROKEN: &[(&str, &str, &str, &str)] = &[
         "service account limited/reader may not create configmaps in namespace limited",
     ),
     (
+        "a role with rights that Argo CD has not itself",
+        "rbac-escalation",
+        "rbac-escalation",
+        "it gives a right that Argo CD has not itself: create serviceaccounts/token",
+    ),
+    (
         "a kustomization that names a missing file",
         "kustomize",
         "kustomize-failed",

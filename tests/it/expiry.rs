@@ -233,3 +233,52 @@ async fn a_private_repository_is_named_before_the_wait_and_read_by_a_login_for_t
     assert_eq!(desk.clusters.versions(HUB), hub);
     assert_eq!(changes(&before, &desk.snapshot()), NOTHING);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_of_ended_environments_are_found_on_a_remote_and_those_with_work_in_them_stay() {
+    let desk = desk().await;
+    let push = |name: &str, end: &str, id: &str, own: bool| {
+        let message = format!("For {name}\n\nK8tre-Expires: {end}\nK8tre-Environment: {name} {id}\n");
+        let branch = format!("dev/{name}");
+        desk.git("tre", &["checkout", "--quiet", "--detach", "main"]);
+        if own {
+            desk.git("tre", &["commit", "--quiet", "--allow-empty", "-m", "Work of mine"]);
+        }
+        desk.git("tre", &["commit", "--quiet", "--allow-empty", "-m", &message]);
+        desk.git("tre", &["push", "--quiet", "origin", &format!("HEAD:refs/heads/{branch}")]);
+        desk.git("tre", &["checkout", "--quiet", "main"]);
+    };
+    let (past, future) = ("2026-01-01T00:00:00Z", "2999-01-01T00:00:00Z");
+    push("bob", past, "0123456789ab", false);
+    push("carol", future, "1123456789ab", false);
+    push("dave", past, "2123456789ab", true);
+    desk.git("tre", &["push", "--quiet", "origin", "main:refs/heads/dev/erin"]);
+    // One that is registered, and of which the Argo CD says a later end than its branch.
+    desk.run(&[&UP[..], &["--ttl", "8h"]].concat()).await.code(0);
+    let id = journal(&desk, "alice")["id"].as_str().unwrap().to_owned();
+    desk.git("remote.git", &["update-ref", "-d", "refs/heads/dev/alice"]);
+    push("alice", past, &id, false);
+    let heads = || desk.git("remote.git", &["for-each-ref", "--format=%(refname:short)", "refs/heads/dev"]);
+    assert_eq!(heads(), "dev/alice\ndev/bob\ndev/carol\ndev/dave\ndev/erin");
+
+    let gc = ["dev", "gc", "--argocd", "team", "--remote", "origin"];
+    desk.run(&["dev", "gc", "--remote", "origin"]).await.code(2).says("--argocd");
+    desk.run_in("tre", &[&gc[..], &["--dry-run"]].concat())
+        .await
+        .code(0)
+        .shows("dev/bob")
+        .hides("dev/carol")
+        .hides("dev/alice");
+    let ended = desk.run_in("tre", &[&gc[..], &["--yes"]].concat()).await;
+    ended.code(0).says("remote branch dev/bob is gone").says("left alone: dev/dave: it holds a commit of your own");
+    assert_eq!(heads(), "dev/alice\ndev/carol\ndev/dave\ndev/erin");
+
+    // Once its end is over on the Argo CD as well, both go, from any machine.
+    std::fs::rename(desk.path("data/environments/alice"), desk.path("away")).unwrap();
+    std::fs::remove_file(desk.docker.containers().join("k8tre-alice-control-plane.json")).unwrap();
+    let over = json!({"metadata": {"annotations": {EXPIRES: past}}});
+    desk.clusters.change(HUB, "secrets", "k8tre-cluster-alice", &over);
+    let ended = desk.run_in("tre", &[&gc[..], &["--yes"]].concat()).await;
+    ended.code(0).says("registration alice is gone").says("remote branch dev/alice is gone");
+    assert_eq!(heads(), "dev/carol\ndev/dave\ndev/erin");
+}

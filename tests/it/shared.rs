@@ -368,6 +368,22 @@ async fn held_to_namespaces_it_has_rights_in_them_alone_and_what_does_not_fit_is
     let skip = ["--skip", "guardrails,storage-class,metrics", "--no-wait"];
     desk.run(&[&fewer[..], &skip].concat()).await.code(0);
     assert_eq!(roles(), four - 1);
+    // All of it again, and then rights for others, too.
+    desk.run(&["dev", "up", "alice", "--namespaced", "*", "--no-wait"]).await.code(0);
+    assert_eq!(roles(), four - 4, "none in a namespace, the one for the cluster");
+    let secret = desk.clusters.object(HUB, "secrets", "k8tre-cluster-alice").unwrap();
+    assert!(secret["data"]["namespaces"].as_str().is_none_or(str::is_empty), "{secret:#}");
+    let may_escalate = || {
+        let role = desk.clusters.object(ALICE, "clusterroles", "k8tre-argocd").unwrap();
+        role["rules"].to_string().contains(r#"["escalate","bind"]"#)
+    };
+    assert!(!may_escalate());
+    desk.run(&["dev", "up", "alice", "--argocd-may-escalate", "--no-wait"]).await.code(0);
+    assert!(may_escalate());
+    desk.run(&["dev", "up", "alice", "--no-wait"]).await.code(0);
+    assert!(may_escalate(), "it is remembered");
+    desk.run(&["dev", "up", "alice", "--argocd-may-escalate=false", "--no-wait"]).await.code(0);
+    assert!(!may_escalate());
     desk.run(&DOWN).await.code(0);
     assert_eq!(remains(&desk, "alice"), NOTHING);
     assert_eq!(desk.clusters.versions(HUB), hub);

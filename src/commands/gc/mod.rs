@@ -4,6 +4,9 @@ mod hosted;
 mod local;
 mod places;
 mod registrations;
+mod remote;
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -29,6 +32,7 @@ enum What {
     /// A cluster of k8tre's that is recorded nowhere here.
     Cluster(local::Unrecorded),
     Branch(local::LoneBranch),
+    RemoteBranch(remote::RemoteBranch),
     Registration(Box<registrations::Visit>),
     /// On a cluster that carries it.
     Vcluster(Box<hosted::Abandoned>),
@@ -40,8 +44,27 @@ impl What {
             What::Environment(_) => "environment",
             What::Cluster(_) => "cluster",
             What::Branch(_) => "branch",
+            What::RemoteBranch(_) => "remote branch",
             What::Registration(_) => "registration",
             What::Vcluster(_) => "vcluster",
+        }
+    }
+}
+
+impl What {
+    /// The id of the environment that is registered.
+    fn registered(&self) -> Option<&str> {
+        match self {
+            What::Registration(visit) => Some(visit.id()),
+            _ => None,
+        }
+    }
+
+    /// The id of the environment that a remote's branch is of.
+    fn branch_of(&self) -> Option<&str> {
+        match self {
+            What::RemoteBranch(branch) => Some(branch.id()),
+            _ => None,
         }
     }
 }
@@ -99,12 +122,19 @@ pub async fn run(app: &App, args: &GcArgs) -> Result<u8> {
             return Err(Error::interrupted());
         }
     }
-    let (mut rows, mut failed) = (Vec::new(), false);
+    let (mut rows, mut failed, mut in_use) = (Vec::new(), false, BTreeSet::new());
     for one in &found.candidates {
         let (outcome, detail) = match args.dry_run {
             true => ("listed", String::new()),
+            // Somebody may have moved the end meanwhile.
+            false if one.what.branch_of().is_some_and(|id| in_use.contains(id)) => {
+                ("kept", "its environment is still there".to_owned())
+            }
             false => remove(app, one).await?,
         };
+        if let (Some(id), "kept" | "failed") = (one.what.registered(), outcome) {
+            in_use.insert(id);
+        }
         failed |= outcome == "failed";
         rows.push(Row {
             kind: one.what.kind(),
@@ -148,6 +178,11 @@ async fn look(app: &App, args: &GcArgs, places: &Places) -> Result<Found> {
     if !args.in_cluster {
         // Last, when it is known what there is of an environment besides its branch.
         local::branches(app, &known, now, &mut found).await?;
+        if let Some(remote) = args.remote.as_deref().filter(|_| !found.blind) {
+            let gone = found.candidates.iter().filter_map(|one| one.what.registered());
+            let known = &known - &gone.map(str::to_owned).collect();
+            remote::look(remote, &known, now, &mut found).await?;
+        }
     }
     Ok(found)
 }
@@ -159,6 +194,7 @@ async fn remove(app: &App, one: &Candidate) -> Result<(&'static str, String)> {
             What::Environment(name) => local::environment(app, name).await,
             What::Cluster(cluster) => local::cluster(app, cluster).await,
             What::Branch(branch) => branch.remove().await,
+            What::RemoteBranch(branch) => branch.remove().await,
             What::Registration(guest) => guest.take_back().await,
             What::Vcluster(one) => one.remove(app).await,
         }

@@ -110,6 +110,11 @@ fn verdict(seen: &Registered, reach: &Reach, silent: bool, now: Timestamp) -> Ve
 }
 
 impl Visit {
+    /// The environment's.
+    pub fn id(&self) -> &str {
+        &self.seen.id
+    }
+
     /// Looks again whether the reason holds, then takes it off.
     pub async fn take_back(&self) -> Result<Option<String>> {
         let argocd = open(&self.place).await?;

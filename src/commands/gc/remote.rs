@@ -26,7 +26,9 @@ pub async fn look(remote: &str, known: &Ids, now: Timestamp, found: &mut Found) 
         let Some(tip) = checkout.fetch(&target, &branch).await? else { continue };
         let Some(owner) = checkout.owner(tip)?.filter(|owner| owner.name.branch() == branch) else { continue };
         let end: Option<Timestamp> = checkout.trailer(tip, expiry::TRAILER)?.and_then(|end| end.parse().ok());
-        let Some(end) = end.filter(|end| expiry::is_over(Some(*end), now) && !known.contains(&owner.id)) else { continue };
+        let Some(end) = end.filter(|end| expiry::is_over(Some(*end), now) && !known.contains(&owner.id)) else {
+            continue;
+        };
         match checkout.remote_remains(&target, &branch, &owner).await? {
             Remains::Nothing => {}
             Remains::Kept(why) => found.left_alone.push(LeftAlone { name: branch, why: format!("it {why}") }),
@@ -42,6 +44,11 @@ pub async fn look(remote: &str, known: &Ids, now: Timestamp, found: &mut Found) 
 }
 
 impl RemoteBranch {
+    /// The environment's.
+    pub fn id(&self) -> &str {
+        &self.owner.id
+    }
+
     pub async fn remove(&self) -> Result<Option<String>> {
         let checkout = Checkout::open(&self.repo)?;
         let removed = checkout.delete_remote_branch(&self.target, &self.owner.name.branch(), &self.owner).await?;
