@@ -33,7 +33,11 @@ pub async fn run(app: &App, command: &Shared) -> Result<u8> {
         Shared::GcManifest(args) => {
             let GcManifestArgs { image, namespace, schedule, argocd, probe, without_end } = args;
             let (argocd, probe, without_end) = (argocd.as_deref(), *probe, *without_end);
-            write(app, json!({}), &janitor::objects(&Janitor { image, namespace, schedule, argocd, probe, without_end }))
+            write(
+                app,
+                json!({}),
+                &janitor::objects(&Janitor { image, namespace, schedule, argocd, probe, without_end }),
+            )
         }
         Shared::List(args) => tokio::select! {
             () = app.cancel.cancelled() => Err(Error::interrupted()),

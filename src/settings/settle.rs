@@ -138,8 +138,13 @@ pub fn settle(
 
 /// The spec of an environment of which only the name is known.
 pub fn of_name(name: &EnvName) -> Result<Spec> {
-    let found =
-        Found { repo: PathBuf::new(), sample: false, head: Some("main".into()), vendor: String::new(), lists_secrets: false };
+    let found = Found {
+        repo: PathBuf::new(),
+        sample: false,
+        head: Some("main".into()),
+        vendor: String::new(),
+        lists_secrets: false,
+    };
     settle(name, &UpArgs::default(), None, &[], found)
 }
 

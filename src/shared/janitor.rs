@@ -122,10 +122,16 @@ mod tests {
 
     /// Each right that a role gives, as `verb resource`.
     fn given(objects: &[Value], kind: &str) -> Vec<String> {
-        let words = |value: &Value| value.as_array().unwrap().iter().map(|w| w.as_str().unwrap().to_owned()).collect::<Vec<_>>();
+        let words = |value: &Value| {
+            value.as_array().unwrap().iter().map(|w| w.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
         let roles = objects.iter().filter(|object| object["kind"] == kind);
         let rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
-        rules.flat_map(|rule| words(&rule["verbs"]).into_iter().map(move |verb| format!("{verb} {}", words(&rule["resources"])[0]))).collect()
+        rules
+            .flat_map(|rule| {
+                words(&rule["verbs"]).into_iter().map(move |verb| format!("{verb} {}", words(&rule["resources"])[0]))
+            })
+            .collect()
     }
 
     #[test]
@@ -136,8 +142,17 @@ mod tests {
         let both = objects(&janitor(Some("argocd"), false));
         assert_eq!(given(&both, "ClusterRole"), given(&alone, "ClusterRole"));
         let expected = [
-            "list applications", "patch applications", "delete applications", "list applicationsets", "delete applicationsets",
-            "get appprojects", "list appprojects", "delete appprojects", "get secrets", "list secrets", "delete secrets",
+            "list applications",
+            "patch applications",
+            "delete applications",
+            "list applicationsets",
+            "delete applicationsets",
+            "get appprojects",
+            "list appprojects",
+            "delete appprojects",
+            "get secrets",
+            "list secrets",
+            "delete secrets",
         ];
         assert_eq!(given(&both, "Role"), expected);
         assert!(given(&objects(&janitor(Some("argocd"), true)), "Role").contains(&"create pods/exec".to_owned()));
@@ -149,7 +164,9 @@ mod tests {
         let job = all.last().unwrap();
         let args = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
         let words = ["k8tre"].into_iter().chain(args.iter().filter_map(Value::as_str));
-        let Command::Dev(dev) = Cli::try_parse_from(words).unwrap().command else { panic!("no command for environments") };
+        let Command::Dev(dev) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("no command for environments")
+        };
         let Dev::Gc(gc) = *dev else { panic!("not gc") };
         assert!(gc.in_cluster && gc.yes && gc.without_end);
         assert_eq!(gc.argocd.as_deref(), Some("gitops"));

@@ -1,5 +1,7 @@
 //! vClusters on a host that is shared: what is asked of helm and of the host, and what their misleading answers come to.
 
+use serde_json::json;
+
 use super::expiry::ended;
 use super::support::desk::{Desk, changes};
 use super::support::existing::snapshot;
@@ -161,10 +163,9 @@ async fn its_end_is_on_the_namespace_and_gc_removes_it_then() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_machine_forgot_on_the_host_is_found_by_its_marks() {
-    let desk = vcluster::desk().await;
-    let up = [&["dev", "up", "alice", "--sample", "--ttl", "8h"][..], &vcluster::FLAGS].concat();
+    let desk = desk().await;
     let before = snapshot(&desk);
-    desk.run(&up).await.code(0);
+    desk.run(&up(&["--ttl", "8h"])).await.code(0);
     // As another machine's: nothing here knows of it.
     std::fs::remove_dir_all(desk.path("data/environments")).unwrap();
     let namespace = |name: &str, annotations: serde_json::Value| {
@@ -187,7 +188,10 @@ async fn what_another_machine_forgot_on_the_host_is_found_by_its_marks() {
     desk.clusters.change(HOST, "namespaces", "k8tre-alice", &past);
     let ended = desk.run(&[&gc[..], &["--yes", "-o", "json"]].concat()).await.code(0).json();
     let found = &ended["found"][0];
-    assert_eq!((&found["kind"], &found["name"], &found["outcome"]), (&"vcluster".into(), &"alice".into(), &"removed".into()));
+    assert_eq!(
+        (&found["kind"], &found["name"], &found["outcome"]),
+        (&"vcluster".into(), &"alice".into(), &"removed".into())
+    );
     assert_eq!(found["place"], "lab, namespace k8tre-alice");
     assert!(desk.clusters.object(HOST, "namespaces", "k8tre-alice").is_none());
     for stays in ["k8tre-bob", "k8tre-carol", "k8tre-dave"] {
@@ -205,11 +209,16 @@ async fn what_another_machine_forgot_on_the_host_is_found_by_its_marks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gc_in_a_cluster_is_for_a_pod_alone_and_its_manifest_can_be_applied() {
     let desk = Desk::new().await;
-    desk.run(&["dev", "gc", "--in-cluster", "--yes"]).await.code(2).says("for a pod of the cluster").says("gc-manifest");
+    desk.run(&["dev", "gc", "--in-cluster", "--yes"])
+        .await
+        .code(2)
+        .says("for a pod of the cluster")
+        .says("gc-manifest");
     desk.run(&["shared", "gc-manifest"]).await.code(2).says("--image");
     let printed = desk.run(&["shared", "gc-manifest", "--image", "r.example/k8tre:1", "--argocd", "argocd"]).await;
     printed.code(0).shows("kind: CronJob").shows("image: r.example/k8tre:1");
     let objects = desk.run(&["shared", "gc-manifest", "--image", "i", "-o", "json"]).await.code(0).json();
-    let kinds: Vec<&str> = objects["objects"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> =
+        objects["objects"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "CronJob"]);
 }
