@@ -9,6 +9,7 @@ mod edit;
 mod existing;
 mod hold;
 mod interrupt;
+mod janitor;
 mod lifecycle;
 #[path = "../common/made.rs"]
 mod made;

@@ -180,7 +180,12 @@ async fn of_a_cluster_that_is_not_ours_only_the_environments_part_is_taken() {
     let files = unpacked(&path);
     let has = |kind: &str, name: &str| files[&format!("kubernetes/{kind}.json")].contains(&format!("\"{name}\""));
     assert!(has("ConfigMap", "map-of-portal") && has("Service", "k8tre-git") && has("Application", "portal-alice"));
-    for (kind, theirs) in [("ConfigMap", "map-of-elsewhere"), ("ConfigMap", "argocd-cm"), ("Application", "theirs"), ("Pod", "argocd-repo-server-0")] {
+    for (kind, theirs) in [
+        ("ConfigMap", "map-of-elsewhere"),
+        ("ConfigMap", "argocd-cm"),
+        ("Application", "theirs"),
+        ("Pod", "argocd-repo-server-0"),
+    ] {
         assert!(!has(kind, theirs), "{kind} {theirs}");
     }
 }

@@ -78,14 +78,14 @@ mod tests {
             namespaces: ["portal".to_owned()].into(),
             names: ["portal-alice".to_owned()].into(),
         };
-        let object = |name: &str, namespace: &str, id: &str| {
-            json!({"metadata": {"name": name, "namespace": namespace, "annotations": {"k8tre.dev/environment-id": id}}})
-        };
+        let object = |name: &str, namespace: &str, id: &str| json!({"metadata": {"name": name, "namespace": namespace, "annotations": {"k8tre.dev/environment-id": id}}});
         assert!(scope.has("Pod", &object("a", "portal", "")) && !scope.has("Pod", &object("a", "theirs", "2")));
         assert!(scope.has("Service", &object("k8tre-git", "argocd", "1")));
         assert!(scope.has("Application", &object("portal-alice", "argocd", "")));
         assert!(!scope.has("Application", &object("theirs", "argocd", "")));
-        assert!(scope.has("Namespace", &object("portal", "", "")) && !scope.has("Namespace", &object("theirs", "", "")));
+        assert!(
+            scope.has("Namespace", &object("portal", "", "")) && !scope.has("Namespace", &object("theirs", "", ""))
+        );
         assert!(Scope::Everything.has("Pod", &object("a", "theirs", "2")));
     }
 }
