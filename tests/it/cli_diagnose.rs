@@ -168,6 +168,8 @@ async fn of_a_cluster_that_is_not_ours_only_the_environments_part_is_taken() {
     let desk = existing::desk().await;
     sample_in(&desk, "tre").await;
     existing::give_argocd(&desk);
+    desk.clusters
+        .deployed("portal-alice", json!([{"version": "v1", "kind": "ConfigMap", "namespace": "portal", "name": "x"}]));
     let up: Vec<&str> = existing::UP.into_iter().chain(["--yes"]).collect();
     desk.run(&up).await.code(0);
     for namespace in ["portal", "elsewhere"] {

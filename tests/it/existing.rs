@@ -221,6 +221,8 @@ async fn claims_that_came_into_a_namespace_from_before_are_named_at_the_end() {
         desk.clusters.plant(LAB, "persistentvolumeclaims", &claim);
     };
     claim("theirs", Some("2020-01-01T00:00:00Z"));
+    desk.clusters
+        .deployed("portal-alice", json!([{"version": "v1", "kind": "ConfigMap", "namespace": "portal", "name": "x"}]));
     desk.run(&up()).await.code(0);
     claim("data-db-0", None);
     let down = desk.run(&DOWN).await;
