@@ -58,11 +58,11 @@ impl<'a> Standing<'a> {
         self.world.k8tre_with(&[("KUBECONFIG", self.kubeconfig.to_string_lossy().as_ref())], args)
     }
 
-    fn up(&self, name: &str) -> crate::support::Ran {
+    fn up(&self, name: &str, more: &[&str]) -> crate::support::Ran {
         let flags = self.world.lab_flags();
         let up = ["dev", "up", name, "--sample", "--provider", "existing", "--context", &self.context, "--yes"];
-        let up: Vec<&str> = up.into_iter().chain(flags.iter().map(String::as_str)).collect();
-        self.k8tre(&up)
+        let more = more.iter().copied().chain(flags.iter().map(String::as_str));
+        self.k8tre(&up.into_iter().chain(more).collect::<Vec<&str>>())
     }
 
     /// Every object of every type that can be listed, without what its controllers say of it.
@@ -105,12 +105,6 @@ impl<'a> Standing<'a> {
         let text = fs::read_to_string(manifest).expect("Argo CD's manifest");
         // The lab has no registry to ask for what is on the node already.
         self.apply(&text.replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent"));
-        // Nothing hands out addresses here, and the sample has a Service and an Ingress that ask for one.
-        let healthy = "return {status = \"Healthy\"}";
-        let keys =
-            ["Service", "networking.k8s.io_Ingress"].map(|kind| format!("resource.customizations.health.{kind}"));
-        let patch = json!({"data": {&keys[0]: healthy, &keys[1]: healthy}}).to_string();
-        self.kubectl(&["--namespace", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "--patch", &patch]);
         // All that can run here: what becomes ready later would look like a change.
         for workload in [
             "deployment/argocd-redis",
@@ -151,18 +145,23 @@ fn a_cluster_that_is_there_is_left_as_it_was_with_and_without_an_argo_cd() {
     let standing = Standing::new(&world);
     let name = world.name("erin");
     let before = standing.dump();
-    standing.up(&name).expect(0);
+    standing.up(&name, &[]).expect(0);
     standing.k8tre(&["dev", "status", &name]).expect(0);
     standing.k8tre(&["dev", "down", &name]).expect(0);
     standing.assert_same(&before);
 
+    // As its own guide installs it, it waits for addresses that nothing hands out here.
     standing.give_argocd();
     let before = standing.dump();
     let theirs = |dump: &BTreeMap<String, Value>| dump["applications.argoproj.io \"argocd\" \"theirs\""].clone();
-    standing.up(&name).expect(0);
+    let up = standing.up(&name, &["--adjust-argocd"]).expect(0);
+    assert!(up.stderr.contains("resource.customizations.health.Service: unset ->"), "{up}");
     standing.k8tre(&["dev", "status", &name]).expect(0);
+    let settings = |dump: &BTreeMap<String, Value>| dump["configmaps \"argocd\" \"argocd-cm\""]["data"].clone();
+    assert_ne!(settings(&standing.dump()), settings(&before));
     assert_eq!(theirs(&standing.dump()), theirs(&before), "while the environment is there");
-    standing.k8tre(&["dev", "down", &name]).expect(0);
+    let down = standing.k8tre(&["dev", "down", &name]).expect(0);
+    assert!(down.stderr.contains("settings of Argo CD"), "{down}");
     standing.assert_same(&before);
     world.program("kind", &["delete", "cluster", "--name", &standing.name]).expect(0);
 }

@@ -10,6 +10,7 @@ mod existing;
 mod guests;
 mod hold;
 mod interrupt;
+mod janitor;
 mod lifecycle;
 #[path = "../common/made.rs"]
 mod made;

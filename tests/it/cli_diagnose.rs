@@ -9,7 +9,9 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::json;
 
 use super::cli_whole::UP;
+use super::cli_whole::sample_in;
 use super::support::desk::Desk;
+use super::support::existing::{self, LAB};
 
 const CLUSTER: &str = "k8tre-alice";
 
@@ -159,4 +161,33 @@ async fn a_shared_argo_cds_side_is_in_it_without_its_token_and_without_anybody_e
     let tokens = desk.clusters.tokens(CLUSTER);
     assert_eq!(tokens.len(), 1);
     assert!(files.values().all(|text| !text.contains(&tokens[0])), "the token is told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_cluster_that_is_not_ours_only_the_environments_part_is_taken() {
+    let desk = existing::desk().await;
+    sample_in(&desk, "tre").await;
+    existing::give_argocd(&desk);
+    desk.clusters
+        .deployed("portal-alice", json!([{"version": "v1", "kind": "ConfigMap", "namespace": "portal", "name": "x"}]));
+    let up: Vec<&str> = existing::UP.into_iter().chain(["--yes"]).collect();
+    desk.run(&up).await.code(0);
+    for namespace in ["portal", "elsewhere"] {
+        let metadata = json!({"name": format!("map-of-{namespace}"), "namespace": namespace});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        desk.clusters.plant(LAB, "configmaps", &map);
+    }
+    let path = desk.path("work/d.tar.gz");
+    desk.run(&["dev", "diagnose", "alice", "--file", path.to_str().unwrap()]).await.code(0);
+    let files = unpacked(&path);
+    let has = |kind: &str, name: &str| files[&format!("kubernetes/{kind}.json")].contains(&format!("\"{name}\""));
+    assert!(has("ConfigMap", "map-of-portal") && has("Service", "k8tre-git") && has("Application", "portal-alice"));
+    for (kind, theirs) in [
+        ("ConfigMap", "map-of-elsewhere"),
+        ("ConfigMap", "argocd-cm"),
+        ("Application", "theirs"),
+        ("Pod", "argocd-repo-server-0"),
+    ] {
+        assert!(!has(kind, theirs), "{kind} {theirs}");
+    }
 }

@@ -208,3 +208,25 @@ async fn a_setting_that_somebody_changed_meanwhile_stays() {
         .says(r#"{"data":{"resource.customizations.health.Service":null}}"#);
     assert_eq!(settings(&desk), json!({key: "return nil"}));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_came_into_a_namespace_from_before_are_named_at_the_end() {
+    let desk = desk().await;
+    existing::give_argocd(&desk);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "portal"}});
+    desk.clusters.plant(LAB, "namespaces", &namespace);
+    let claim = |name: &str, created: Option<&str>| {
+        let metadata = json!({"name": name, "namespace": "portal", "creationTimestamp": created});
+        let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata});
+        desk.clusters.plant(LAB, "persistentvolumeclaims", &claim);
+    };
+    claim("theirs", Some("2020-01-01T00:00:00Z"));
+    desk.clusters
+        .deployed("portal-alice", json!([{"version": "v1", "kind": "ConfigMap", "namespace": "portal", "name": "x"}]));
+    desk.run(&up()).await.code(0);
+    claim("data-db-0", None);
+    let down = desk.run(&DOWN).await;
+    down.code(0).says("kept: claim data-db-0 in namespace portal").hides("claim theirs");
+    down.says("kubectl --context lab -n portal delete persistentvolumeclaim data-db-0");
+    assert!(desk.clusters.object(LAB, "persistentvolumeclaims", "data-db-0").is_some());
+}

@@ -10,6 +10,7 @@ use futures::stream::iter;
 use serde_json::Value;
 
 use super::archive::Archive;
+use super::scope::Scope;
 use crate::argocd::NAMESPACE;
 use crate::causes::in_trouble;
 use crate::error::{Error, Result};
@@ -104,7 +105,7 @@ fn leaves(value: &Value, into: &mut BTreeSet<String>) {
     }
 }
 
-pub async fn add(archive: &mut Archive, kube: &Kube) -> Result<()> {
+pub async fn add(archive: &mut Archive, kube: &Kube, scope: &Scope) -> Result<()> {
     let mut lists =
         iter(KINDS)
             .map(|(api_version, kind)| async move {
@@ -113,7 +114,8 @@ pub async fn add(archive: &mut Archive, kube: &Kube) -> Result<()> {
             .buffered(AT_ONCE);
     let mut pods = Vec::new();
     while let Some((kind, listed)) = lists.next().await {
-        let Some(objects) = archive.attempt(&format!("kubernetes/{kind}"), listed) else { continue };
+        let Some(mut objects) = archive.attempt(&format!("kubernetes/{kind}"), listed) else { continue };
+        objects.retain(|object| scope.has(kind, object));
         archive.json(&format!("kubernetes/{kind}.json"), &objects)?;
         if kind == "Pod" {
             pods = objects;

@@ -2,6 +2,7 @@
 
 mod archive;
 mod cluster;
+mod scope;
 mod shared;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::ports::process::Program;
 use crate::redact::Redactor;
 use crate::report::SCHEMA;
 use archive::Archive;
+use scope::Scope;
 
 /// All that the cluster is asked, and kind's own export.
 const CLUSTER: Duration = Duration::from_secs(90);
@@ -76,6 +78,14 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
     values.extend(shared.iter().flat_map(shared::secret_values));
     archive.redactor = Redactor::knowing(values);
 
+    let scope = match &recorded {
+        Ok(Some(journal)) => {
+            let scope = archive.attempt("the environment's part of the cluster", Scope::of(journal, &kubeconfig).await);
+            scope.unwrap_or_else(|| Scope::marked(journal))
+        }
+        // Without a journal there is no cluster but one of k8tre's own making.
+        _ => Scope::Everything,
+    };
     let has_nodes = match &recorded {
         Ok(Some(journal)) => crate::providers::of(&journal.spec).loads_images(),
         // Most have.
@@ -98,7 +108,7 @@ async fn gather_all(app: &App, name: &EnvName, recorded: Result<Option<Journal>>
     docker(name, archive).await?;
     if let Some(kube) = archive.attempt("kubernetes", kube) {
         app.ui.say("asking the cluster for objects, events and logs");
-        match tokio::time::timeout(CLUSTER, cluster::add(archive, &kube)).await {
+        match tokio::time::timeout(CLUSTER, cluster::add(archive, &kube, &scope)).await {
             Ok(added) => added?,
             Err(_) => archive.missing("kubernetes", &Error::failed(format!("not all within {} s", CLUSTER.as_secs()))),
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -30,6 +31,29 @@ pub struct Deployed {
     pub objects: BTreeSet<Object>,
     /// Where they were deployed to.
     pub namespaces: BTreeSet<String>,
+    /// Claims that came meanwhile in namespaces from before, as `namespace/name`: they may hold data, and are no
+    /// Application's, as those of a StatefulSet.
+    #[serde(default)]
+    pub claims: BTreeSet<String>,
+}
+
+impl Deployed {
+    /// Adds what Applications say of themselves.
+    pub fn add(&mut self, applications: &[Value]) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        for app in applications {
+            let application = text(&app["metadata"]["name"]);
+            self.namespaces.insert(text(&app["spec"]["destination"]["namespace"]));
+            for one in app["status"]["resources"].as_array().into_iter().flatten() {
+                let (group, version) = (text(&one["group"]), text(&one["version"]));
+                let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
+                let (kind, namespace, name) = (text(&one["kind"]), text(&one["namespace"]), text(&one["name"]));
+                self.namespaces.insert(namespace.clone());
+                self.objects.insert(Object { application: application.clone(), api_version, kind, namespace, name });
+            }
+        }
+        self.namespaces.remove("");
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,21 +69,32 @@ pub struct Object {
 /// Records what there is, over what an earlier, interrupted `down` has recorded.
 pub async fn note(cx: &Context, argocd: &ArgoCd) -> Result<()> {
     let mut deployed = cx.facts().deployed.unwrap_or_default();
-    for app in Remains::read(cx, argocd).await?.applications {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let application = name_of(&app)?.to_owned();
-        deployed.namespaces.insert(text(&app["spec"]["destination"]["namespace"]));
-        for one in app["status"]["resources"].as_array().into_iter().flatten() {
-            let (group, version) = (text(&one["group"]), text(&one["version"]));
-            let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
-            let namespace = text(&one["namespace"]);
-            deployed.namespaces.insert(namespace.clone());
-            let (kind, name) = (text(&one["kind"]), text(&one["name"]));
-            deployed.objects.insert(Object { application: application.clone(), api_version, kind, namespace, name });
+    let remains = Remains::read(cx, argocd).await?;
+    deployed.add(&remains.applications);
+    // By the cluster's own clock: its project is older than all that its Applications have made.
+    if let Some(began) = remains.projects.iter().filter_map(created).min() {
+        for namespace in deployed.namespaces.iter().filter(|namespace| is_from_before(cx, namespace)) {
+            let claims = argocd.kube.list(&Type::new("v1", "PersistentVolumeClaim"), namespace, "").await?;
+            let new = claims.iter().filter(|claim| created(claim).is_some_and(|at| at >= began));
+            for name in new.filter_map(|claim| name_of(claim).ok()) {
+                let is_it = |one: &Object| {
+                    (one.kind.as_str(), &one.namespace, one.name.as_str()) == ("PersistentVolumeClaim", namespace, name)
+                };
+                if !deployed.objects.iter().any(is_it) {
+                    deployed.claims.insert(format!("{namespace}/{name}"));
+                }
+            }
         }
     }
-    deployed.namespaces.remove("");
     cx.note(|facts| facts.deployed = Some(deployed))
+}
+
+fn created(object: &Value) -> Option<Timestamp> {
+    object["metadata"]["creationTimestamp"].as_str()?.parse().ok()
+}
+
+fn is_from_before(cx: &Context, namespace: &str) -> bool {
+    cx.facts().namespaces.is_some_and(|before| before.iter().any(|one| one == namespace))
 }
 
 /// Removes what Argo CD left of it: objects that it was told to keep, and namespaces that it made.
@@ -137,6 +172,15 @@ pub async fn audit(cx: &Context, kube: &Kube, of: &ExistingSpec, audit: &mut Aud
     for object in &deployed.objects {
         if remaining(kube, object).await?.is_some() {
             left(&object.kind, &object.namespace, &object.name);
+        }
+    }
+    for claim in &deployed.claims {
+        let Some((namespace, name)) = claim.split_once('/') else { continue };
+        if kube.get(&Type::new("v1", "PersistentVolumeClaim"), namespace, name).await?.is_some() {
+            audit.kept.push(Leftover {
+                what: format!("claim {name} in namespace {namespace}: it came with the environment, and may hold data"),
+                remove: remove("PersistentVolumeClaim", namespace, name),
+            });
         }
     }
     for namespace in made(cx, &deployed) {

@@ -98,8 +98,9 @@ async fn has_argocd(kube: &Kube, context: &str) -> Result<bool> {
     match elsewhere.first().and_then(|pod| pod["metadata"]["namespace"].as_str()) {
         None => Ok(false),
         Some(namespace) => Err(Error::preflight(format!(
-            "the Argo CD in the cluster of context {context} is in the namespace {namespace}; k8tre works with one in {NAMESPACE}"
+            "the Argo CD in the cluster of context {context} is in the namespace {namespace}, and not in {NAMESPACE}, where k8tre puts what it reads the branch from"
         ))
-        .hint("choose another cluster: --context CONTEXT")),
+        .hint(format!("give it a vCluster on this cluster to deploy to: --provider vcluster --host-context {context} --argocd {context}/{namespace}"))
+        .hint(format!("or a kind cluster of your own: --argocd {context}/{namespace}"))),
     }
 }

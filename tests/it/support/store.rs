@@ -52,6 +52,11 @@ impl Store {
             metadata["namespace"] = json!(key.namespace);
         }
         metadata["resourceVersion"] = json!(self.version.to_string());
+        if metadata["creationTimestamp"].is_null() {
+            // In whole seconds, as an API server has it.
+            let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second()).unwrap();
+            metadata["creationTimestamp"] = json!(now.to_string());
+        }
         if metadata["uid"].is_null() {
             metadata["uid"] = json!(format!("uid-{}", self.version));
         }
