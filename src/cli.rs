@@ -1,6 +1,7 @@
 //! The command line: types only. What a flag does is written where it is used.
 
 mod apart;
+mod doctor;
 mod expiry;
 mod shared;
 mod up;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
+pub use doctor::DoctorArgs;
 pub use expiry::{ExtendArgs, GcArgs};
 pub use shared::{RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 use up::UP_EXAMPLES;
@@ -65,7 +67,8 @@ pub enum Command {
     /// Check a TRE repository offline: each finding with file, line and fix.
     Lint(LintArgs),
 
-    /// Check this machine: each finding with its fix.
+    /// Check this machine, its tools and your checkout: each finding with its fix.
+    #[command(after_help = doctor::DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
 
     /// What k8tre keeps to be quicker next time, and its removal.
@@ -270,13 +273,6 @@ pub struct CacheArgs {
     /// Remove all of it; it is made or fetched again when it is needed.
     #[arg(long)]
     pub clear: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct DoctorArgs {
-    /// Fetch nothing: what would have to be fetched is a finding.
-    #[arg(long, env = "K8TRE_OFFLINE")]
-    pub offline: bool,
 }
 
 #[cfg(test)]

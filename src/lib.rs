@@ -4,6 +4,7 @@
 
 pub mod argocd;
 pub mod audit;
+pub mod capacity;
 pub mod causes;
 pub mod cli;
 pub mod commands;
@@ -22,6 +23,7 @@ pub mod prerequisites;
 pub mod providers;
 pub mod redact;
 pub mod report;
+pub mod requests;
 pub mod sample;
 pub mod settings;
 pub mod shared;

@@ -178,6 +178,8 @@ fn sample_tree() -> MemoryTree<'static> {
 /// An object that an Application will deploy.
 pub struct Planned {
     pub application: String,
+    /// The app that it belongs to, as `--skip` names it.
+    pub app: String,
     pub object: Value,
 }
 
@@ -206,7 +208,7 @@ fn planned_of(spec: &Spec, cluster_name: &str, tree: &dyn Tree) -> Result<Vec<Pl
             if metadata["namespace"].is_null() {
                 metadata["namespace"] = Value::String(app.namespace.to_string());
             }
-            planned.push(Planned { application: app.name.to_string(), object });
+            planned.push(Planned { application: app.name.to_string(), app: app_of(&app.path).to_owned(), object });
         }
     }
     Ok(planned)

@@ -152,6 +152,14 @@ impl Ui {
         }
     }
 
+    /// Coloured if stdout is to be coloured.
+    pub fn paint_data(&self, text: &str, style: Style) -> String {
+        match anstream::AutoStream::choice(&std::io::stdout()) {
+            anstream::ColorChoice::Never => text.to_owned(),
+            _ => text.style(style).to_string(),
+        }
+    }
+
     pub fn tick(&self) -> String {
         self.paint(if self.unicode { "✓" } else { "ok" }, Style::new().green().bold())
     }

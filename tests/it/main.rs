@@ -34,6 +34,7 @@ mod kind;
 mod kind_binary;
 mod kind_prepared;
 mod preflight;
+mod preflight_more;
 mod providers;
 mod sample;
 mod shared;

@@ -131,7 +131,7 @@ fn waits_for_address(spec: &ExistingSpec, config: &Value, planned: &[Planned]) -
 async fn nothing_taken_over(kube: &Kube, spec: &ExistingSpec, planned: &[Planned]) -> Result<()> {
     let mut types: BTreeMap<String, Option<Type>> = BTreeMap::new();
     let mut taken = Vec::new();
-    for Planned { application, object } in planned {
+    for Planned { application, object, .. } in planned {
         let (Ok(of), Ok(name)) = (Type::of(object), name_of(object)) else { continue };
         let key = format!("{} {}", object["apiVersion"], object["kind"]);
         if !types.contains_key(&key) {
@@ -226,7 +226,7 @@ mod tests {
         let spec =
             ExistingSpec { context: "lab".into(), kubeconfig: "/k".into(), flavour: "kind".into(), has_argocd: true };
         let found = |config: Value, object: Value| {
-            waits_for_address(&spec, &config, &[Planned { application: "portal".into(), object }])
+            waits_for_address(&spec, &config, &[Planned { application: "portal".into(), app: "portal".into(), object }])
         };
         let service = |of: &str| json!({"apiVersion": "v1", "kind": "Service", "spec": {"type": of}});
         let ingress = json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "spec": {}});

@@ -63,7 +63,7 @@ impl Provider for Existing {
 
     async fn check(&self, cx: &Context) -> Result<Checked> {
         let kube = open(&self.spec).await.map_err(|error| error.with_kind(crate::error::Kind::Preflight))?;
-        Ok(Checked { findings: check::check(cx, &self.spec, kube).await?, absent: false })
+        Ok(Checked { findings: check::check(cx, &self.spec, kube).await?, nodes: None, absent: false })
     }
 
     /// There for the environment, or not; of the cluster itself only that it answers.

@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::capacity::{Amount, left, requested_by};
+use crate::capacity::{Amount, left, requested_by};
 use super::host::{Host, pod_type};
 use super::{helm, values};
 use crate::context::Context;

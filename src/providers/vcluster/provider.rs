@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::capacity::requested_by;
+use crate::capacity::requested_by;
 use super::host::{Host, namespace_type, open, pod_type};
 use super::{Names, access, chart, create, delete, helm, preflight};
 use crate::argocd::side::ArgoCd;
@@ -65,9 +65,9 @@ impl Provider for VclusterProvider {
         match host.state(&cx.id).await? {
             ClusterState::Foreign(why) => Err(self.not_ours(cx, &why)),
             ClusterState::Absent | ClusterState::Partial(_) => {
-                Ok(Checked { findings: preflight::findings(cx, &host).await?, absent: true })
+                Ok(Checked { findings: preflight::findings(cx, &host).await?, nodes: None, absent: true })
             }
-            ClusterState::Running | ClusterState::Stopped(_) => Ok(Checked { findings: Vec::new(), absent: false }),
+            ClusterState::Running | ClusterState::Stopped(_) => Ok(Checked { findings: Vec::new(), nodes: None, absent: false }),
         }
     }
 
