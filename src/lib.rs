@@ -8,6 +8,7 @@ pub mod capacity;
 pub mod causes;
 pub mod cli;
 pub mod commands;
+pub mod completion;
 pub mod context;
 pub mod engine;
 pub mod error;

@@ -101,11 +101,15 @@ mod tests {
 
     #[test]
     fn replicas_and_claims_count_and_the_largest_go_first() {
-        let template = json!({"spec": {"containers": [{"resources": {"requests": {"cpu": "500m", "memory": "100Mi"}}}]}});
+        let template =
+            json!({"spec": {"containers": [{"resources": {"requests": {"cpu": "500m", "memory": "100Mi"}}}]}});
         let claim = json!({"spec": {"resources": {"requests": {"storage": "1Gi"}}}});
         let apps = by_app(&[
             planned("hub", json!({"kind": "Deployment", "spec": {"replicas": 3, "template": template}})),
-            planned("db", json!({"kind": "StatefulSet", "spec": {"replicas": 2, "template": template, "volumeClaimTemplates": [claim]}})),
+            planned(
+                "db",
+                json!({"kind": "StatefulSet", "spec": {"replicas": 2, "template": template, "volumeClaimTemplates": [claim]}}),
+            ),
             planned("db", json!({"kind": "ConfigMap"})),
         ]);
         assert_eq!(apps["hub"], Asked { millicores: 1500, memory: 300 * MI, disk: 0 });

@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // this is where printing lives
 
+pub mod ask;
 pub mod screen;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::completion;
 
 use super::NameFlag;
 use super::values::duration;
@@ -25,7 +28,7 @@ Argo CD goes on comparing the Application with git, and a sync that you ask for 
 #[derive(Debug, Clone, Args)]
 pub struct HoldArgs {
     /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub app: String,
     #[command(flatten)]
     pub name: NameFlag,
@@ -37,7 +40,7 @@ pub struct HoldArgs {
 #[derive(Debug, Clone, Args)]
 pub struct ReleaseArgs {
     /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub app: String,
     #[command(flatten)]
     pub name: NameFlag,
@@ -46,7 +49,7 @@ pub struct ReleaseArgs {
 #[derive(Debug, Clone, Args)]
 pub struct UseArgs {
     /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub app: String,
     #[command(flatten)]
     pub name: NameFlag,

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::{NameArgs, environment_name, life};
+use crate::completion;
 use crate::names::EnvName;
 
 #[derive(Debug, Clone, Args)]
 #[command(override_usage = "k8tre dev extend [NAME] <TIME>")]
 pub struct ExtendArgs {
     /// Name of the environment, and how much longer, as 4h or 2d; without a name, the only environment there is.
-    #[arg(value_name = "NAME TIME", num_args = 1..=2, required = true)]
+    #[arg(value_name = "NAME TIME", num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::environments))]
     words: Vec<String>,
     /// The name as a flag.
-    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name, add = ArgValueCompleter::new(completion::environments))]
     name: Option<EnvName>,
 }
 
@@ -40,7 +42,7 @@ cluster does not answer is said, and enough of a reason with --silent alone.";
 #[derive(Debug, Clone, Args)]
 pub struct GcArgs {
     /// Look on an Argo CD that others use too: a context of your kubeconfig, and its namespace.
-    #[arg(long, value_name = "CONTEXT[/NAMESPACE]")]
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", add = ArgValueCompleter::new(completion::contexts))]
     pub argocd: Option<String>,
     /// Also clusters of k8tre's on this Docker that are recorded nowhere here and have not expired; on a Docker that others use too, they may be theirs.
     #[arg(long)]

@@ -34,7 +34,9 @@ impl Check for Base {
 
 /// As far as this checkout knows its remotes.
 fn behind(checkout: &Checkout, remote: &str, base: &str) -> Result<Option<Finding>> {
-    let (Some(ours), Some(theirs)) = (checkout.tip(base)?, checkout.remote_branch(remote, base)?) else { return Ok(None) };
+    let (Some(ours), Some(theirs)) = (checkout.tip(base)?, checkout.remote_branch(remote, base)?) else {
+        return Ok(None);
+    };
     let behind = checkout.ahead_behind(ours, theirs)?.behind;
     if behind == 0 {
         return Ok(None);

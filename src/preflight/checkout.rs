@@ -21,7 +21,8 @@ impl Check for Repository {
         let Some(checkout) = &cx.checkout else { return Ok(Vec::new()) };
         let mut findings = Vec::new();
         if let Err(error) = checkout.identity().await {
-            findings.push(Finding::of("git-identity", &error).why("each environment is a branch with a commit of yours"));
+            findings
+                .push(Finding::of("git-identity", &error).why("each environment is a branch with a commit of yours"));
         }
         let branch = cx.meant.as_ref().map_or("dev/NAME", |meant| &meant.branch);
         if let Err(error) = checkout.check_room(branch) {

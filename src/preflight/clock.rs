@@ -21,7 +21,9 @@ impl Check for Clock {
 
     async fn run(&self, cx: &Context) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
-        if let Some(skew) = cx.engine().and_then(|engine| engine.time).map(seconds_off).filter(|skew| skew.abs() > ENGINE) {
+        if let Some(skew) =
+            cx.engine().and_then(|engine| engine.time).map(seconds_off).filter(|skew| skew.abs() > ENGINE)
+        {
             findings.push(
                 Finding::warning("clock-docker", format!("Docker's clock is {} this machine's", off(skew)))
                     .why("certificates and tokens made here are not valid yet there, or no longer")

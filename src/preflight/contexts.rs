@@ -18,8 +18,10 @@ impl Check for Contexts {
             Ok(there) => there,
             Err(error) => {
                 let why = "a shared Argo CD and clusters that are there already are found in it";
-                return Ok(vec![Finding { severity: super::Severity::Warning, ..Finding::of("kubeconfig", error).why(why) }
-                    .fix("kubectl config view")]);
+                return Ok(vec![
+                    Finding { severity: super::Severity::Warning, ..Finding::of("kubeconfig", error).why(why) }
+                        .fix("kubectl config view"),
+                ]);
             }
         };
         let wanted = cx.meant.iter().flat_map(|meant| &meant.contexts);

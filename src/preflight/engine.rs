@@ -39,11 +39,12 @@ impl Check for Engine {
                 if version(&info.version).is_some_and(|version| version < MINIMUM) {
                     findings.push(match docker.engine_name().await.ok().flatten() {
                         // Its versions count from somewhere else.
-                        Some(name) if name.starts_with("Podman") => {
-                            Finding::blocker("podman", format!("{name} {} answers at {}", info.version, docker.endpoint()))
-                                .why("k8tre makes its nodes with Docker")
-                                .fix("name Docker's socket: export DOCKER_HOST=unix:///var/run/docker.sock")
-                        }
+                        Some(name) if name.starts_with("Podman") => Finding::blocker(
+                            "podman",
+                            format!("{name} {} answers at {}", info.version, docker.endpoint()),
+                        )
+                        .why("k8tre makes its nodes with Docker")
+                        .fix("name Docker's socket: export DOCKER_HOST=unix:///var/run/docker.sock"),
                         _ => Finding::blocker(
                             "docker-too-old",
                             format!("Docker Engine {} at {} is older than {MINIMUM}", info.version, docker.endpoint()),

@@ -32,10 +32,10 @@ use crate::overlay;
 use crate::ports::docker::{Docker, EngineInfo};
 use crate::ports::fetch::Fetcher;
 use crate::ports::git::Checkout;
-use crate::ports::machine::{Machine, authority_variables, proxy_variables};
 use crate::ports::kubeconfig;
+use crate::ports::machine::{Machine, authority_variables, proxy_variables};
 use crate::providers::kind::Owner;
-use crate::requests::{self, ByApp};
+use crate::requests::{self, Asked, ByApp};
 use crate::sample;
 use crate::spec::ProviderSpec;
 pub use finding::{Fact, Finding, Remedy, Severity};
@@ -227,10 +227,16 @@ pub fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
+/// What pods of Applications can have on this machine.
+pub fn room(cx: &Context) -> Asked {
+    resources::Resources::default().room(cx)
+}
+
 /// What there is, in the order of the checks.
 pub async fn facts(cx: &Context) -> Vec<Fact> {
     let checks = checks(cx);
-    let all = checks.iter().map(|check| async { tokio::time::timeout(LIMIT, check.facts(cx)).await.unwrap_or_default() });
+    let all =
+        checks.iter().map(|check| async { tokio::time::timeout(LIMIT, check.facts(cx)).await.unwrap_or_default() });
     join_all(all).await.into_iter().flatten().collect()
 }
 

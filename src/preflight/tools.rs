@@ -80,7 +80,8 @@ async fn told(path: &Path, args: &[&str]) -> String {
     let said = Program::new(path).args(args).limit(Duration::from_secs(5)).run().await;
     let version = said.map(|output| output.text()).unwrap_or_default();
     let first = version.lines().next().unwrap_or_default();
-    let words = first.split_whitespace().find(|word| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()));
+    let words =
+        first.split_whitespace().find(|word| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()));
     format!("{} from PATH: {}", one_line(words.unwrap_or("of an unknown version"), 40), path.display())
 }
 

@@ -13,6 +13,7 @@ mod lifecycle;
 #[path = "../common/made.rs"]
 mod made;
 mod neighbours;
+mod onboard;
 mod pair;
 mod pause;
 mod prediction;
@@ -25,4 +26,6 @@ mod smoke;
 mod status;
 mod support;
 mod sync;
+#[path = "../common/terminal.rs"]
+mod terminal;
 mod vcluster;

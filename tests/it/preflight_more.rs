@@ -114,7 +114,8 @@ async fn time_server(date: String) -> String {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let _ = stream.read(&mut [0; 1024]).await;
-            let answer = format!("HTTP/1.1 404 Not Found\r\nDate: {date}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let answer =
+                format!("HTTP/1.1 404 Not Found\r\nDate: {date}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
@@ -124,10 +125,9 @@ async fn time_server(date: String) -> String {
 #[tokio::test]
 async fn a_domain_that_leads_elsewhere_is_warned_of() {
     let (_docker, _proc, mut cx) = healthy().await;
-    for (domain, code, severity) in [
-        ("192.0.2.7", "domain-elsewhere", Severity::Warning),
-        ("tre.invalid", "domain-unknown", Severity::Info),
-    ] {
+    for (domain, code, severity) in
+        [("192.0.2.7", "domain-elsewhere", Severity::Warning), ("tre.invalid", "domain-unknown", Severity::Info)]
+    {
         cx.meant.as_mut().unwrap().domain = domain.into();
         assert!(must(&run(&cx).await, code, severity).what.contains(domain));
     }
@@ -184,8 +184,7 @@ async fn a_checkout_is_held_against_its_remotes() {
     git(&theirs, &["init", "--quiet"]);
     git(&theirs, &["commit", "--quiet", "--allow-empty", "-m", "one"]);
     git(proc.path(), &["clone", "--quiet", "theirs", "ours"]);
-    let open = || Some(Checkout::open(&ours).unwrap().with_variable("GIT_AUTHOR_EMAIL", "a@example.org"));
-    cx.checkout = open();
+    cx.checkout = Some(Checkout::open(&ours).unwrap());
     assert!(find(&run(&cx).await, "base-behind").is_none());
 
     // The remote goes on: asked only where the network may be asked, and mended by a fetch, which moves no branch.

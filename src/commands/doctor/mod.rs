@@ -48,12 +48,7 @@ pub async fn run(app: &App, args: &DoctorArgs) -> Result<u8> {
     Ok(if blocked { Kind::Preflight.exit_code() } else { 0 })
 }
 
-async fn fix(
-    app: &App,
-    args: &DoctorArgs,
-    around: &preflight::Context,
-    findings: &[Finding],
-) -> Result<Vec<Fixed>> {
+async fn fix(app: &App, args: &DoctorArgs, around: &preflight::Context, findings: &[Finding]) -> Result<Vec<Fixed>> {
     let mut fixed = Vec::new();
     for finding in findings {
         let Some(remedy) = &finding.remedy else { continue };

@@ -21,7 +21,9 @@ pub fn show(app: &App, report: &Report, fixing: bool) {
         ui.data("");
         match &one.error {
             None => ui.data(&format!("{} mended [{}]: {}", ui.tick(), one.code, one.did)),
-            Some(error) => ui.data(&wrapped(&format!("{} not mended [{}]: {}: {error}", ui.cross(), one.code, one.did), width, 2)),
+            Some(error) => {
+                ui.data(&wrapped(&format!("{} not mended [{}]: {}: {error}", ui.cross(), one.code, one.did), width, 2))
+            }
         }
     }
     for finding in &report.findings {
