@@ -8,6 +8,7 @@ use std::path::Path;
 use clap_complete::engine::CompletionCandidate;
 
 use crate::journal::{self, Journal};
+use crate::overlay::EnvironmentOverlay;
 use crate::ports::dirs::Dirs;
 use crate::ports::kubeconfig;
 
@@ -24,13 +25,16 @@ pub fn environments(word: &OsStr) -> Vec<CompletionCandidate> {
     candidates(word, all)
 }
 
-/// Applications that were deployed by the environments of this user.
+/// Applications of the environments of this user, as their repositories make them.
 pub fn applications(word: &OsStr) -> Vec<CompletionCandidate> {
     let mut names = BTreeSet::new();
     for journal in journals() {
         let suffix = format!("-{}", journal.spec.name);
-        let touched = journal.facts.history.iter().flat_map(|published| &published.touched);
-        names.extend(touched.map(|name| name.strip_suffix(&suffix).unwrap_or(name).to_owned()));
+        let Ok(overlay) = EnvironmentOverlay::of(&journal.spec, journal.spec.name.as_str(), None, None) else {
+            continue;
+        };
+        let all = overlay.prediction.applications.iter().map(|app| app.name.to_string());
+        names.extend(all.map(|name| name.strip_suffix(&suffix).map(str::to_owned).unwrap_or(name)));
     }
     candidates(word, names.into_iter().map(|name| (name, None)))
 }

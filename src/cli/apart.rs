@@ -11,16 +11,16 @@ use super::NameFlag;
 use super::values::duration;
 
 pub(super) const USE_EXAMPLES: &str = "Examples:
-  k8tre dev use portal --branch feature-x      its folder as that branch has it now
-  k8tre dev use portal --branch feature-x      again, when the branch went on
-  k8tre dev use portal --repo https://git.example.org/bob/tre.git --branch new-page
-  k8tre dev use portal --reset                 the base's folder again
+  k8tre dev use portal --branch feature-x   its folder as that branch has it now
+  k8tre dev use portal --branch feature-x   again, when the branch went on
+  k8tre dev use portal --repo https://git.example.org/bob/tre.git --branch page
+  k8tre dev use portal --reset              the base's folder again
 
 The Application's folder on your branch is replaced by a commit; its folder envs/dev-NAME stays yours.";
 
 pub(super) const HOLD_EXAMPLES: &str = "Examples:
   k8tre dev hold portal             for two hours
-  k8tre dev hold portal --for 30m   again, from now on: a hold that is there is replaced
+  k8tre dev hold portal --for 30m   again, from now on: it replaces the other
   k8tre dev release portal          the end, and a sync
 
 Argo CD goes on comparing the Application with git, and a sync that you ask for in its UI works.";

@@ -7,10 +7,10 @@ use clap::Args;
 use super::NameArgs;
 
 pub(super) const DOCTOR_EXAMPLES: &str = "Examples:
-  k8tre doctor                    this machine, and the checkout around the current folder
-  k8tre doctor --sample           what the sample TRE would need
-  k8tre doctor --fix              what can be mended safely, each after a question
-  k8tre doctor -o json            for scripts
+  k8tre doctor            this machine, and the checkout that you are in
+  k8tre doctor --sample   what the sample TRE would need
+  k8tre doctor --fix      what can be mended safely, each after a question
+  k8tre doctor -o json    for scripts
 
 Exit code 5: something stands in the way of `dev up`.";
 

@@ -1,9 +1,9 @@
 //! Examples at the end of `--help`, for commands that have no file of their own here.
 
 pub(super) const STATUS: &str = "Examples:
-  k8tre dev status               steps, Applications and, of what is unhealthy, the cause
-  k8tre dev status --watch       the same, live
-  k8tre dev status -o json       for scripts; the exit code tells as well";
+  k8tre dev status           steps, Applications and what is wrong with them
+  k8tre dev status --watch   the same, live
+  k8tre dev status -o json   for scripts; the exit code tells as well";
 
 pub(super) const DOWN: &str = "Examples:
   k8tre dev down                 the only environment there is
@@ -21,7 +21,7 @@ pub(super) const OPEN: &str = "Examples:
   k8tre dev open portal --print  its address only, for a browser elsewhere";
 
 pub(super) const SHELL: &str = "Examples:
-  k8tre dev shell                          your shell, with kubectl at the environment's cluster
+  k8tre dev shell                          your shell, kubectl at its cluster
   k8tre dev shell -- kubectl get pods -A   one command";
 
 pub(super) const KUBECONFIG: &str = "Examples:
@@ -61,9 +61,9 @@ pub(super) const PLAN: &str = "Examples:
   k8tre dev plan alice --skip jupyterhub -o json";
 
 pub(super) const PREVIEW: &str = "Examples:
-  k8tre dev preview                        Applications that there would be, and why not the others
-  k8tre dev preview --render               with what kustomize builds
-  k8tre dev preview --against lab          beside what a live Argo CD has";
+  k8tre dev preview                 which Applications, and why not the others
+  k8tre dev preview --render        with what kustomize builds
+  k8tre dev preview --against lab   beside what a live Argo CD has";
 
 pub(super) const GRAPH: &str = "Examples:
   k8tre dev graph
@@ -85,12 +85,13 @@ pub(super) const CACHE: &str = "Examples:
   k8tre cache --clear";
 
 pub(super) const COMPLETIONS: &str = "Examples:
-  source <(k8tre completions bash)                                    this shell
+  source <(k8tre completions bash)           this shell
   k8tre completions bash > ~/.local/share/bash-completion/completions/k8tre
   k8tre completions zsh > \"${fpath[1]}/_k8tre\"
   k8tre completions fish > ~/.config/fish/completions/k8tre.fish
 
-Names of environments, Applications, apps and contexts are offered as they are when you press the key.";
+Names of environments, Applications, apps and contexts are offered as they are
+when you press the key.";
 
 pub(super) const MAN: &str = "Example:
   k8tre man ~/.local/share/man/man1        then: man k8tre-dev-up";

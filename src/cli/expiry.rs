@@ -32,12 +32,13 @@ impl ExtendArgs {
 }
 
 pub(super) const GC_EXAMPLES: &str = "Examples:
-  k8tre dev gc --dry-run             what has expired or is orphaned on this machine, and why
-  k8tre dev gc --argocd team         also on an Argo CD that others use too, from any machine
-  k8tre dev gc --yes                 for a job that runs each night
+  k8tre dev gc --dry-run       what has expired or is orphaned here, and why
+  k8tre dev gc --argocd team   also on an Argo CD that others use too
+  k8tre dev gc --yes           for a job that runs each night
 
-What carries no mark of k8tre's stays, and so does another machine's environment that has not expired: that its
-cluster does not answer is said, and enough of a reason with --silent alone.";
+What carries no mark of k8tre's stays, and so does another machine's environment
+that has not expired: that its cluster does not answer is said, and enough of a
+reason with --silent alone.";
 
 #[derive(Debug, Clone, Args)]
 pub struct GcArgs {

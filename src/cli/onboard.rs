@@ -7,12 +7,13 @@ use clap::{Args, ValueEnum};
 use super::UpArgs;
 
 pub(super) const ONBOARD_EXAMPLES: &str = "Examples:
-  k8tre onboard                                       questions, each with a default
-  k8tre onboard --sample --yes                        the small sample TRE, without a question
+  k8tre onboard                              questions, each with a default
+  k8tre onboard --sample --yes               the sample TRE, without a question
   k8tre onboard alice --clone https://github.com/alice/k8tre.git
-  k8tre onboard --repo . --skip jupyterhub            only the other questions are asked
+  k8tre onboard --repo . --skip jupyterhub   only the other questions are asked
 
-Nothing is written before you have seen the plan and said yes. Interrupted, it goes on with the same command.";
+Nothing but a clone is made before you have seen the plan and said yes.
+Interrupted, it goes on with the same command.";
 
 #[derive(Debug, Clone, Args)]
 pub struct OnboardArgs {

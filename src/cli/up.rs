@@ -13,12 +13,12 @@ use crate::settings::{ProviderKind, SourceKind};
 use crate::spec::SecretsMode;
 
 pub(super) const UP_EXAMPLES: &str = "Examples:
-  k8tre dev up --sample                       a small TRE that comes up offline
-  k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
-  k8tre dev up --argocd team                  deployed by the Argo CD of that kubeconfig context
-  k8tre dev up --provider existing --context lab    in a cluster that is there already
-  k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
-  k8tre dev up                                again: repairs what is damaged, else changes nothing";
+  k8tre dev up --sample                      a small TRE that comes up offline
+  k8tre dev up alice --repo ~/k8tre          your checkout of a K8TRE repository
+  k8tre dev up --argocd team                 by the Argo CD of that context
+  k8tre dev up --provider existing --context lab    in a cluster that is there
+  k8tre dev up --skip jupyterhub --dry-run   what would be done
+  k8tre dev up                               again: repairs, else changes nothing";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct UpArgs {
