@@ -12,7 +12,6 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 pub const ENTER: &str = "\r";
 pub const DOWN: &str = "\x1b[B";
-pub const CTRL_C: &str = "\x03";
 
 pub struct Terminal {
     child: Child,

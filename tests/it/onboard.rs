@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::cli_whole::sample_in;
 use super::support::desk::{Desk, changes};
-use super::terminal::{CTRL_C, DOWN, ENTER, Terminal};
+use super::terminal::{DOWN, ENTER, Terminal};
 
+const CTRL_C: &str = "\x03";
 const NOTHING: [&str; 0] = [];
 
 fn onboard(desk: &Desk, args: &[&str]) -> Terminal {
@@ -122,8 +123,8 @@ async fn without_a_person_the_defaults_and_flags_are_the_answers() {
     desk.run(&["onboard", "--yes", "--dry-run"]).await.code(0).shows("UP WOULD MAKE").hides("is healthy");
     let done = desk.run(&["onboard", "--yes", "--skip", "metrics", "--settings", "user"]).await;
     done.code(0).says("alice is healthy: 5 Applications").says("k8tre dev sync alice").says("(0 questions)");
-    // A flag is for this run; only what was asked for is kept.
-    assert!(!desk.path("config/config.toml").exists());
+    // Where a file is named, it is meant for flags, too.
+    assert_eq!(std::fs::read_to_string(desk.path("config/config.toml")).unwrap(), "skip = [\"metrics\"]\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

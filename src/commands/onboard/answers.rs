@@ -60,6 +60,10 @@ pub async fn ask(
         }
         Place::Sample(folder) => answers.up.sample = Some(folder),
     }
+    // Where a file is named, it is meant for all answers; otherwise a flag is for this run.
+    if args.settings.is_some() {
+        given(&mut answers);
+    }
     let user = FileSettings::read(&app.dirs.config.join("config.toml"))?;
     let theirs = match &answers.repo {
         Some(root) => FileSettings::read(&root.join(settings::FILE))?,
@@ -73,6 +77,28 @@ pub async fn ask(
     domain(&mut answers, asking, &files, name)?;
     apps::ask(app, asking, &mut answers).await?;
     Ok(answers)
+}
+
+/// What flags and variables have answered already.
+fn given(answers: &mut Answers) {
+    let up = answers.up.clone();
+    let word = |kind| PROVIDERS.iter().find(|(one, ..)| *one == kind).map(|(_, word, _)| (*word).to_owned());
+    for (key, value) in [
+        ("provider", up.provider.and_then(word)),
+        ("context", up.context),
+        ("vcluster.host-context", up.vcluster.host_context),
+        ("argocd.shared", up.shared.argocd),
+        ("domain", up.domain),
+    ] {
+        if let Some(value) = value {
+            answers.set(key, &value);
+        }
+    }
+    for (key, all) in [("skip", up.skip), ("only", up.only)] {
+        if !all.is_empty() {
+            answers.sets.push(Set { key, value: Setting::List(all) });
+        }
+    }
 }
 
 const PROVIDERS: [(ProviderKind, &str, &str); 3] = [

@@ -12,7 +12,7 @@ mod save;
 
 use std::time::Instant;
 
-use crate::cli::{OnboardArgs, UpArgs};
+use crate::cli::OnboardArgs;
 use crate::commands::{App, plan, select, up};
 use crate::error::{Error, Result, ResultExt};
 use crate::journal::{self, Journal};
@@ -34,7 +34,7 @@ pub async fn run(app: &App, args: &OnboardArgs) -> Result<u8> {
     let answers = match journal::read(&app.dirs, &name)? {
         Some(saved) => {
             resumed(app, args, &saved)?;
-            Answers::of(UpArgs { name: args.up.name.clone(), ..args.up.clone() }.named(&name))
+            Answers::of(args.up.clone().named(&name))
         }
         None => answers::ask(app, args, &asking, &name, &mut phases).await?,
     };
