@@ -1,7 +1,10 @@
 //! The command line: types only. What a flag does is written where it is used.
 
 mod apart;
+mod doctor;
+mod examples;
 mod expiry;
+mod onboard;
 mod shared;
 mod up;
 mod values;
@@ -12,11 +15,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
+use crate::completion;
 use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
+pub use doctor::DoctorArgs;
 pub use expiry::{ExtendArgs, GcArgs};
+pub use onboard::{OnboardArgs, SettingsFile};
 pub use shared::{GcManifestArgs, RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 use up::UP_EXAMPLES;
 pub use up::{RunArgs, UpArgs};
@@ -31,7 +38,7 @@ pub use views::{
 #[derive(Debug, Parser)]
 #[command(name = "k8tre", version, max_term_width = 100, disable_help_subcommand = true, propagate_version = true)]
 #[command(
-    after_help = "Start here:\n  k8tre dev up --sample     a small TRE of your own, no account needed\n  k8tre dev status          what is there, what is wrong and why\n  k8tre dev down            remove every trace"
+    after_help = "Start here:\n  k8tre onboard             questions, an environment, a first edit\n  k8tre dev up --sample     a small TRE of your own, no account needed\n  k8tre dev status          what is there, what is wrong and why\n  k8tre dev down            remove every trace"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -54,6 +61,10 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Begin here: questions, each with a default, then a healthy environment and a first edit in it.
+    #[command(after_help = onboard::ONBOARD_EXAMPLES)]
+    Onboard(Box<OnboardArgs>),
+
     /// Create, look at and remove environments.
     #[command(subcommand, visible_alias = "env", after_help = DEV_GROUPS)]
     Dev(Box<Dev>),
@@ -63,15 +74,19 @@ pub enum Command {
     Shared(Shared),
 
     /// Check a TRE repository offline: each finding with file, line and fix.
+    #[command(after_help = examples::LINT)]
     Lint(LintArgs),
 
-    /// Check this machine: each finding with its fix.
+    /// Check this machine, its tools and your checkout: each finding with its fix.
+    #[command(after_help = doctor::DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
 
     /// What k8tre keeps to be quicker next time, and its removal.
+    #[command(after_help = examples::CACHE)]
     Cache(CacheArgs),
 
     /// Write the completion script of a shell to stdout.
+    #[command(alias = "completion", after_help = examples::COMPLETIONS)]
     Completions {
         /// The shell.
         #[arg(value_enum)]
@@ -79,8 +94,9 @@ pub enum Command {
     },
 
     /// Write manual pages to a folder.
+    #[command(after_help = examples::MAN)]
     Man {
-        /// The folder, which must exist.
+        /// The folder; it is made if need be.
         folder: PathBuf,
     },
 
@@ -98,27 +114,34 @@ pub enum Internal {
 #[derive(Debug, Subcommand)]
 pub enum Dev {
     /// Create an environment or repair it; goes on where an earlier run stopped.
-    #[command(after_help = UP_EXAMPLES)]
+    #[command(alias = "create", after_help = UP_EXAMPLES)]
     Up(UpArgs),
     /// What is there, what is wrong and why; the exit code tells (0 healthy, 3 not, 4 no such environment).
+    #[command(visible_alias = "st", after_help = examples::STATUS)]
     Status(StatusArgs),
     /// Bring the work tree as it is to the cluster, without a commit, and wait until it is live.
     #[command(after_help = SYNC_EXAMPLES)]
     Sync(SyncArgs),
     /// Remove all that an environment made, and prove that nothing is left.
-    #[command(visible_alias = "rm")]
+    #[command(visible_alias = "rm", aliases = ["delete", "destroy", "remove"], after_help = examples::DOWN)]
     Down(DownArgs),
     /// Follow the logs of all pods of an Application, new pods included.
+    #[command(alias = "log", after_help = examples::LOGS)]
     Logs(LogsArgs),
     /// Open Argo CD's UI or an Application in the browser; connections of its own last until Ctrl-C.
+    #[command(after_help = examples::OPEN)]
     Open(OpenArgs),
     /// Start your shell, or a command, with KUBECONFIG and K8TRE_NAME set.
+    #[command(alias = "exec", after_help = examples::SHELL)]
     Shell(ShellArgs),
     /// Print the path of the environment's kubeconfig, or merge it into yours.
+    #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigArgs),
     /// Print Argo CD's first admin password.
+    #[command(after_help = examples::PASSWORD)]
     Password(NameArgs),
     /// The secrets that the repository lists: their keys, and their values when asked for.
+    #[command(alias = "secret", after_help = examples::SECRETS)]
     Secrets(SecretsArgs),
     /// Take one Application's files from another branch, and the rest from the base.
     #[command(after_help = apart::USE_EXAMPLES)]
@@ -127,28 +150,37 @@ pub enum Dev {
     #[command(after_help = apart::HOLD_EXAMPLES)]
     Hold(HoldArgs),
     /// End a hold: the Application follows the branch again.
+    #[command(after_help = examples::RELEASE)]
     Release(ReleaseArgs),
     /// All environments of this user on this machine.
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", after_help = examples::LIST)]
     List,
     /// Stop the cluster's containers; all it holds stays, and its memory is free.
+    #[command(alias = "stop", after_help = examples::PAUSE)]
     Pause(NameArgs),
     /// Start a paused environment and wait until it is healthy again.
+    #[command(alias = "start", after_help = examples::RESUME)]
     Resume(ResumeArgs),
     /// List and remove what has expired or is orphaned: environments, clusters, branches, registrations.
     #[command(after_help = expiry::GC_EXAMPLES)]
     Gc(GcArgs),
     /// Let an environment that expires be there for longer.
+    #[command(after_help = examples::EXTEND)]
     Extend(ExtendArgs),
     /// What `up` would do: the same as `up --dry-run`.
+    #[command(after_help = examples::PLAN)]
     Plan(UpArgs),
     /// Offline: which Applications the ApplicationSets would make here, and why not the others.
+    #[command(after_help = examples::PREVIEW)]
     Preview(PreviewArgs),
     /// Draw the environment: cluster, Argo CD, branch, ApplicationSets, Applications and causes.
+    #[command(alias = "tree", after_help = examples::GRAPH)]
     Graph(GraphArgs),
     /// The last `up` as bars over time: what ran beside what, and where the time went.
+    #[command(alias = "timing", after_help = examples::TIMINGS)]
     Timings(NameArgs),
     /// Write one archive for a bug report, with Secrets and tokens left out.
+    #[command(after_help = examples::DIAGNOSE)]
     Diagnose(DiagnoseArgs),
 }
 
@@ -169,11 +201,11 @@ Your files, index, HEAD, stash and branches stay as they are. Files that git ign
 #[derive(Debug, Clone, Default, Args)]
 pub struct NameArgs {
     /// Name of the environment; without it, the only one there is.
-    #[arg(value_name = "NAME", value_parser = environment_name)]
+    #[arg(value_name = "NAME", value_parser = environment_name, add = ArgValueCompleter::new(completion::environments))]
     pub environment: Option<EnvName>,
 
     /// The same as a flag.
-    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name, conflicts_with = "environment")]
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name, conflicts_with = "environment", add = ArgValueCompleter::new(completion::environments))]
     pub name: Option<EnvName>,
 }
 
@@ -251,7 +283,7 @@ pub struct PreviewArgs {
     #[command(flatten)]
     pub up: UpArgs,
     /// Compare with the Applications that a live Argo CD holds, in this context of your kubeconfig.
-    #[arg(long, value_name = "CONTEXT")]
+    #[arg(long, value_name = "CONTEXT", add = ArgValueCompleter::new(completion::contexts))]
     pub against: Option<String>,
     /// Build each Application with kustomize and show how it differs from its base.
     #[arg(long)]
@@ -275,13 +307,6 @@ pub struct CacheArgs {
     pub clear: bool,
 }
 
-#[derive(Debug, Clone, Args)]
-pub struct DoctorArgs {
-    /// Fetch nothing: what would have to be fetched is a finding.
-    #[arg(long, env = "K8TRE_OFFLINE")]
-    pub offline: bool,
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -291,6 +316,23 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        fn without(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            let inner: Vec<_> = command.get_subcommands().filter(|command| !command.is_hide_set()).collect();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if inner.is_empty() && !help.contains("k8tre ") {
+                found.push(path.to_owned());
+            }
+            // Broken in the middle, an example cannot be pasted.
+            found.extend(help.lines().filter(|line| line.starts_with("  ") && line.len() > 80).map(str::to_owned));
+            inner.into_iter().for_each(|command| without(command, &format!("{path} {}", command.get_name()), found));
+        }
+        let mut found = Vec::new();
+        without(&Cli::command(), "k8tre", &mut found);
+        assert!(found.is_empty(), "{found:?}");
     }
 
     #[test]

@@ -4,9 +4,11 @@
 
 pub mod argocd;
 pub mod audit;
+pub mod capacity;
 pub mod causes;
 pub mod cli;
 pub mod commands;
+pub mod completion;
 pub mod context;
 pub mod engine;
 pub mod error;
@@ -22,6 +24,7 @@ pub mod prerequisites;
 pub mod providers;
 pub mod redact;
 pub mod report;
+pub mod requests;
 pub mod sample;
 pub mod settings;
 pub mod shared;

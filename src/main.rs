@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use k8tre::cli::Cli;
 
 fn main() -> ExitCode {
-    let cli = k8tre::cli::Cli::parse();
-    ExitCode::from(k8tre::commands::run(cli))
+    // A shell that asks what could follow is answered, and that is all.
+    clap_complete::CompleteEnv::with_factory(Cli::command).var(k8tre::completion::VARIABLE).complete();
+    ExitCode::from(k8tre::commands::run(Cli::parse()))
 }

@@ -42,9 +42,34 @@ pub fn one_line(text: &str, width: usize) -> String {
     line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// The one that a mistyped word comes nearest to, if it comes near.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.into_iter().map(|known| (strsim::jaro_winkler(word, known), known));
+    near.filter(|(score, _)| *score > 0.8).max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
+}
+
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Broken between words into lines of this width, those after the first with an indent. A word that is too long stays whole.
+pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    // Runs of spaces are columns, and stay.
+    for word in text.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if column > indent && column + length > width {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        }
+        out.push_str(word);
+        column += word.chars().count();
+    }
+    out
 }
 
 #[cfg(test)]
@@ -61,5 +86,11 @@ mod tests {
     fn long_text_is_shortened_to_one_line() {
         assert_eq!(one_line("a\n  b   c", 10), "a b c");
         assert_eq!(one_line("abcdefghij", 5), "abcd…");
+    }
+
+    #[test]
+    fn lines_are_broken_between_words() {
+        assert_eq!(wrapped("a  bb cc https://long.example.org d", 9, 3), "a  bb cc\n   https://long.example.org\n   d");
+        assert_eq!(wrapped("short", 9, 3), "short");
     }
 }

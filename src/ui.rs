@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // this is where printing lives
 
+pub mod ask;
 pub mod screen;
 
 use std::collections::BTreeMap;
@@ -147,6 +148,14 @@ impl Ui {
     /// Coloured if stderr is to be coloured.
     pub fn paint(&self, text: &str, style: Style) -> String {
         match anstream::AutoStream::choice(&std::io::stderr()) {
+            anstream::ColorChoice::Never => text.to_owned(),
+            _ => text.style(style).to_string(),
+        }
+    }
+
+    /// Coloured if stdout is to be coloured.
+    pub fn paint_data(&self, text: &str, style: Style) -> String {
+        match anstream::AutoStream::choice(&std::io::stdout()) {
             anstream::ColorChoice::Never => text.to_owned(),
             _ => text.style(style).to_string(),
         }

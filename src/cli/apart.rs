@@ -3,21 +3,24 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::completion;
 
 use super::NameFlag;
 use super::values::duration;
 
 pub(super) const USE_EXAMPLES: &str = "Examples:
-  k8tre dev use portal --branch feature-x      its folder as that branch has it now
-  k8tre dev use portal --branch feature-x      again, when the branch went on
-  k8tre dev use portal --repo https://git.example.org/bob/tre.git --branch new-page
-  k8tre dev use portal --reset                 the base's folder again
+  k8tre dev use portal --branch feature-x   its folder as that branch has it now
+  k8tre dev use portal --branch feature-x   again, when the branch went on
+  k8tre dev use portal --repo https://git.example.org/bob/tre.git --branch page
+  k8tre dev use portal --reset              the base's folder again
 
 The Application's folder on your branch is replaced by a commit; its folder envs/dev-NAME stays yours.";
 
 pub(super) const HOLD_EXAMPLES: &str = "Examples:
   k8tre dev hold portal             for two hours
-  k8tre dev hold portal --for 30m   again, from now on: a hold that is there is replaced
+  k8tre dev hold portal --for 30m   again, from now on: it replaces the other
   k8tre dev release portal          the end, and a sync
 
 Argo CD goes on comparing the Application with git, and a sync that you ask for in its UI works.";
@@ -25,7 +28,7 @@ Argo CD goes on comparing the Application with git, and a sync that you ask for 
 #[derive(Debug, Clone, Args)]
 pub struct HoldArgs {
     /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub app: String,
     #[command(flatten)]
     pub name: NameFlag,
@@ -37,7 +40,7 @@ pub struct HoldArgs {
 #[derive(Debug, Clone, Args)]
 pub struct ReleaseArgs {
     /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub app: String,
     #[command(flatten)]
     pub name: NameFlag,
@@ -46,7 +49,7 @@ pub struct ReleaseArgs {
 #[derive(Debug, Clone, Args)]
 pub struct UseArgs {
     /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub app: String,
     #[command(flatten)]
     pub name: NameFlag,

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::{NameArgs, environment_name, life};
+use crate::completion;
 use crate::names::EnvName;
 
 #[derive(Debug, Clone, Args)]
 #[command(override_usage = "k8tre dev extend [NAME] <TIME>")]
 pub struct ExtendArgs {
     /// Name of the environment, and how much longer, as 4h or 2d; without a name, the only environment there is.
-    #[arg(value_name = "NAME TIME", num_args = 1..=2, required = true)]
+    #[arg(value_name = "NAME TIME", num_args = 1..=2, required = true, add = ArgValueCompleter::new(completion::environments))]
     words: Vec<String>,
     /// The name as a flag.
-    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name, add = ArgValueCompleter::new(completion::environments))]
     name: Option<EnvName>,
 }
 
@@ -30,18 +32,20 @@ impl ExtendArgs {
 }
 
 pub(super) const GC_EXAMPLES: &str = "Examples:
-  k8tre dev gc --dry-run             what has expired or is orphaned on this machine, and why
-  k8tre dev gc --argocd team         also on an Argo CD that others use too, from any machine
-  k8tre dev gc --host team           also vClusters on a cluster of your kubeconfig, from any machine
-  k8tre dev gc --yes                 for a job that runs each night; in the cluster itself: k8tre shared gc-manifest
+  k8tre dev gc --dry-run       what has expired or is orphaned here, and why
+  k8tre dev gc --argocd team   also on an Argo CD that others use too
+  k8tre dev gc --host team     also vClusters on a cluster of your kubeconfig
+  k8tre dev gc --yes           for a job that runs each night; in the cluster
+                               itself: k8tre shared gc-manifest
 
-What carries no mark of k8tre's stays, and so does another machine's environment that has not expired: that its
-cluster does not answer is said, and enough of a reason with --silent alone.";
+What carries no mark of k8tre's stays, and so does another machine's environment
+that has not expired: that its cluster does not answer is said, and enough of a
+reason with --silent alone.";
 
 #[derive(Debug, Clone, Args)]
 pub struct GcArgs {
     /// Look on an Argo CD that others use too: a context of your kubeconfig, and its namespace; with --in-cluster, the namespace alone.
-    #[arg(long, value_name = "CONTEXT[/NAMESPACE]")]
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", add = ArgValueCompleter::new(completion::contexts))]
     pub argocd: Option<String>,
     /// Also clusters of k8tre's on this Docker that are recorded nowhere here and have not expired; on a Docker that others use too, they may be theirs.
     #[arg(long)]

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 
 use super::values::{duration, environment_name};
+use crate::completion;
 use crate::names::EnvName;
 
 /// Kubernetes gives no token for less.
@@ -14,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Debug, Clone, Default, Args)]
 pub struct SharedArgs {
     /// An Argo CD that others use too: a context of your kubeconfig, and its namespace [default: an Argo CD of its own, in the environment's cluster].
-    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", env = "K8TRE_ARGOCD", help_heading = "Shared Argo CD")]
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", env = "K8TRE_ARGOCD", help_heading = "Shared Argo CD", add = ArgValueCompleter::new(completion::contexts))]
     pub argocd: Option<String>,
     /// Address of the environment's cluster as that Argo CD reaches it [default: the node's name, on kind's network].
     #[arg(long, value_name = "URL", env = "K8TRE_SERVER", help_heading = "Shared Argo CD")]
@@ -48,7 +50,7 @@ pub enum Shared {
     #[command(after_help = "Example:\n  k8tre shared rbac --name alice --for alice@example.org | kubectl apply -f -")]
     Rbac(RbacArgs),
     /// Every developer's environment on an Argo CD: whose, how old, until when, reachable, how healthy.
-    #[command(visible_alias = "ls")]
+    #[command(visible_alias = "ls", after_help = "Example:\n  k8tre shared list --argocd team/argocd")]
     List(SharedListArgs),
     /// Print a CronJob, and what it may do, that removes in the cluster itself what has expired; for an administrator to apply.
     #[command(after_help = GC_MANIFEST_EXAMPLES)]
@@ -56,8 +58,9 @@ pub enum Shared {
 }
 
 const GC_MANIFEST_EXAMPLES: &str = "Examples:
-  k8tre shared gc-manifest --image registry.example.org/k8tre:1 | kubectl --context team apply -f -
-  k8tre shared gc-manifest --image registry.example.org/k8tre:1 --argocd argocd     also registrations at the Argo CD there
+  k8tre shared gc-manifest --image IMAGE | kubectl --context team apply -f -
+  k8tre shared gc-manifest --image IMAGE --argocd argocd   also what is registered
+                                                           at the Argo CD there
 
 The image has k8tre as its entry point. There is none to be pulled; the static binary is enough for one:
   FROM scratch
@@ -89,7 +92,7 @@ pub struct GcManifestArgs {
 #[derive(Debug, Clone, Args)]
 pub struct SharedListArgs {
     /// The Argo CD: a context of your kubeconfig, and its namespace.
-    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", env = "K8TRE_ARGOCD")]
+    #[arg(long, value_name = "CONTEXT[/NAMESPACE]", env = "K8TRE_ARGOCD", add = ArgValueCompleter::new(completion::contexts))]
     pub argocd: String,
     /// Do not ask from Argo CD's network whether the clusters can be reached.
     #[arg(long)]

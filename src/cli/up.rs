@@ -4,19 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::values::{duration, key_value, life};
 use super::{NameArgs, SharedArgs, VclusterArgs};
+use crate::completion;
 use crate::settings::{ProviderKind, SourceKind};
 use crate::spec::SecretsMode;
 
 pub(super) const UP_EXAMPLES: &str = "Examples:
-  k8tre dev up --sample                       a small TRE that comes up offline
-  k8tre dev up alice --repo ~/k8tre           your checkout of a K8TRE repository
-  k8tre dev up --argocd team                  deployed by the Argo CD of that kubeconfig context
-  k8tre dev up --provider existing --context lab    in a cluster that is there already
-  k8tre dev up --skip jupyterhub --dry-run    what would be done, without doing it
-  k8tre dev up                                again: repairs what is damaged, else changes nothing";
+  k8tre dev up --sample                      a small TRE that comes up offline
+  k8tre dev up alice --repo ~/k8tre          your checkout of a K8TRE repository
+  k8tre dev up --argocd team                 by the Argo CD of that context
+  k8tre dev up --provider existing --context lab    in a cluster that is there
+  k8tre dev up --skip jupyterhub --dry-run   what would be done
+  k8tre dev up                               again: repairs, or changes nothing";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct UpArgs {
@@ -48,13 +50,13 @@ pub struct UpArgs {
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_value, help_heading = "What to deploy")]
     pub labels: Vec<(String, String)>,
     /// Leave an app out; can be repeated.
-    #[arg(long, value_name = "APP", value_delimiter = ',', help_heading = "What to deploy")]
+    #[arg(long, value_name = "APP", add = ArgValueCompleter::new(completion::apps), value_delimiter = ',', help_heading = "What to deploy")]
     pub skip: Vec<String>,
     /// Deploy an app that the repository's preset leaves out on a laptop; can be repeated.
-    #[arg(long, value_name = "APP", value_delimiter = ',', help_heading = "What to deploy")]
+    #[arg(long, value_name = "APP", add = ArgValueCompleter::new(completion::apps), value_delimiter = ',', help_heading = "What to deploy")]
     pub with: Vec<String>,
     /// Deploy only these apps; can be repeated.
-    #[arg(long, value_name = "APP", value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
+    #[arg(long, value_name = "APP", add = ArgValueCompleter::new(completion::apps), value_delimiter = ',', conflicts_with = "skip", help_heading = "What to deploy")]
     pub only: Vec<String>,
 
     /// Where Argo CD reads your branch [default: cluster, a git server in it; remote for a shared Argo CD].
@@ -74,7 +76,7 @@ pub struct UpArgs {
     #[arg(long, value_enum, value_name = "PROVIDER", env = "K8TRE_PROVIDER", help_heading = "Cluster")]
     pub provider: Option<ProviderKind>,
     /// The cluster for `--provider existing`: a context of your kubeconfig. Nothing of it is made or deleted.
-    #[arg(long, value_name = "CONTEXT", env = "K8TRE_CONTEXT", help_heading = "Cluster")]
+    #[arg(long, value_name = "CONTEXT", add = ArgValueCompleter::new(completion::contexts), env = "K8TRE_CONTEXT", help_heading = "Cluster")]
     pub context: Option<String>,
     /// The kubeconfig that has this context [default: the first of KUBECONFIG that has it].
     #[arg(long, value_name = "FILE", help_heading = "Cluster")]

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 
+use crate::completion;
 use crate::spec::{Expose, PodSecurity};
 
 /// Where the vCluster's contents are.
@@ -19,7 +21,7 @@ pub enum Storage {
 #[derive(Debug, Clone, Default, Args)]
 pub struct VclusterArgs {
     /// The cluster that carries it: a context of your kubeconfig.
-    #[arg(long, value_name = "CONTEXT", env = "K8TRE_HOST_CONTEXT", help_heading = "vCluster")]
+    #[arg(long, value_name = "CONTEXT", env = "K8TRE_HOST_CONTEXT", add = ArgValueCompleter::new(completion::contexts), help_heading = "vCluster")]
     pub host_context: Option<String>,
     /// Namespace that is made for it there [default: k8tre-NAME].
     #[arg(long, value_name = "NAMESPACE", help_heading = "vCluster")]

@@ -4,16 +4,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::NameArgs;
 use super::values::{duration, environment_name};
+use crate::completion;
 use crate::names::EnvName;
 
 /// The environment as a flag alone, where the command line's words name something else.
 #[derive(Debug, Clone, Default, Args)]
 pub struct NameFlag {
     /// Name of the environment; without it, the only one there is.
-    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name)]
+    #[arg(long = "name", value_name = "NAME", env = "K8TRE_NAME", value_parser = environment_name, add = ArgValueCompleter::new(completion::environments))]
     pub name: Option<EnvName>,
 }
 
@@ -50,7 +52,7 @@ pub struct KubeconfigArgs {
 #[derive(Debug, Clone, Args)]
 pub struct OpenArgs {
     /// What to open: Applications, with or without the environment's suffix, or argocd; several at once.
-    #[arg(value_name = "APP|argocd", default_value = "argocd")]
+    #[arg(value_name = "APP|argocd", default_value = "argocd", add = ArgValueCompleter::new(completion::targets))]
     pub targets: Vec<String>,
     #[command(flatten)]
     pub name: NameFlag,
@@ -65,7 +67,7 @@ pub struct OpenArgs {
 #[derive(Debug, Clone, Args)]
 pub struct LogsArgs {
     /// The Application, with or without the environment's suffix.
-    #[arg(value_name = "APP")]
+    #[arg(value_name = "APP", add = ArgValueCompleter::new(completion::applications))]
     pub app: String,
     #[command(flatten)]
     pub name: NameFlag,

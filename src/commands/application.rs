@@ -10,6 +10,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 use crate::ports::kube::Kube;
 use crate::steps::look::application_type;
+use crate::text::nearest;
 
 /// Finding things out in a cluster takes no longer, whatever it answers.
 const FIND_LIMIT: Duration = Duration::from_secs(15);
@@ -42,9 +43,8 @@ pub async fn find(argocd: &ArgoCd, name: &EnvName, word: &str) -> Result<Value> 
     let shown: String = crate::text::one_line(word, 60);
     let error = Error::usage(format!("{name} has no Application {shown}"));
     let suffix = format!("-{name}");
-    let near = names.iter().map(|name| (strsim::jaro_winkler(word, name.trim_end_matches(&suffix)), *name));
-    Err(match near.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
-        Some((score, nearest)) if score > 0.8 => error.hint(format!("perhaps: {nearest}")),
+    Err(match nearest(word, names.iter().map(|name| name.trim_end_matches(&suffix))) {
+        Some(nearest) => error.hint(format!("did you mean {nearest}{suffix}?")),
         _ if names.is_empty() => error.hint(format!("Argo CD has no Applications yet: k8tre dev status {name}")),
         _ => error.hint(format!("there are: {}", crate::text::one_line(&names.join(", "), 300))),
     })

@@ -38,7 +38,7 @@ impl Change<'_> {
         // A `down` may have ended in between.
         let Some(journal) = journal::read(&app.dirs, &name)? else {
             lock.abandon();
-            return Err(Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"));
+            return Err(select::unknown(app, &name));
         };
         let writer = Arc::new(Writer::new(&lock, journal));
         Ok(Change { app, name, writer, _lock: lock })

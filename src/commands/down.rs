@@ -215,7 +215,7 @@ async fn rebuilt(app: &App, name: &EnvName) -> Result<Journal> {
         Some((owner.id, repo))
     });
     let id = node.map(|node| node.owner.id.clone()).or(branch.as_ref().map(|(id, _)| id.clone()));
-    let id = id.ok_or_else(|| Error::not_found(format!("there is no environment {name}")).hint("k8tre dev list"))?;
+    let id = id.ok_or_else(|| select::unknown(app, name))?;
     // Written before all else, so it may be there without the branch.
     let repo = branch.map_or_else(|| sample.clone(), |(_, repo)| repo);
     let found =

@@ -18,6 +18,7 @@ mod kubeconfig;
 mod lint;
 mod list;
 mod logs;
+mod onboard;
 mod open;
 mod pause;
 mod plan;
@@ -85,6 +86,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new() };
     listen(app.cancel.clone())?;
     match command {
+        Command::Onboard(args) => onboard::run(&app, &args).await,
         Command::Shared(command) => shared::run(&app, &command).await,
         Command::Lint(args) => lint::run(&app, &args),
         Command::Cache(args) => cache::run(&app, &args).await,

@@ -2,11 +2,12 @@
 
 use crate::cli::NameArgs;
 use crate::commands::App;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 use crate::journal::{self, Journal};
 use crate::names::{EnvName, slug};
 use crate::ports::git::Checkout;
 use crate::ports::machine;
+use crate::text::nearest;
 
 /// The environment named, or the only one there is.
 pub fn existing_name(app: &App, args: &NameArgs) -> Result<EnvName> {
@@ -26,20 +27,25 @@ pub async fn name_for_up(app: &App, args: &NameArgs, checkout: Option<&Checkout>
     if let Some(name) = args.get() {
         return Ok(name.clone());
     }
-    let proposed = match checkout {
-        Some(checkout) => checkout.developer_slug().await.ok(),
-        None => None,
-    };
-    let proposed = match proposed {
-        Some(slug) => Some(slug),
-        None => machine::account().await.map(|user| slug(&user)),
-    };
+    let proposed = proposed(checkout).await;
     match journal::names(&app.dirs)?.as_slice() {
         [] => proposed.ok_or_else(|| {
             Error::usage("there is nobody to name the environment after").hint("name it: k8tre dev up NAME")
         }),
         [only] => Ok(only.clone()),
         several => proposed.filter(|name| several.contains(name)).ok_or_else(|| several_environments(several)),
+    }
+}
+
+/// A name for the developer's environment: after their address, else after their account.
+pub async fn proposed(checkout: Option<&Checkout>) -> Option<EnvName> {
+    let known = match checkout {
+        Some(checkout) => checkout.developer_slug().await.ok(),
+        None => None,
+    };
+    match known {
+        Some(slug) => Some(slug),
+        None => machine::account().await.map(|user| slug(&user)),
     }
 }
 
@@ -51,7 +57,16 @@ fn several_environments(names: &[EnvName]) -> Error {
 
 /// What is recorded of an environment that has to exist.
 pub fn journal_of(app: &App, name: &EnvName) -> Result<Journal> {
-    journal::read(&app.dirs, name)?
-        .ok_or_else(|| Error::not_found(format!("there is no environment {name}")))
-        .hint("k8tre dev list")
+    journal::read(&app.dirs, name)?.ok_or_else(|| unknown(app, name))
+}
+
+/// The error for an environment that is not there.
+pub fn unknown(app: &App, name: &EnvName) -> Error {
+    let names = journal::names(&app.dirs).unwrap_or_default();
+    let error = Error::not_found(format!("there is no environment {name}"));
+    match nearest(name.as_str(), names.iter().map(EnvName::as_str)) {
+        Some(there) => error.hint(format!("did you mean {there}?")),
+        None => error,
+    }
+    .hint("k8tre dev list")
 }

@@ -224,11 +224,16 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<Option<String>>
         overlay::check_sample(&cx.spec, &cx.cluster_name())?;
     }
     let checked = cx.provider().check(cx).await?;
-    for finding in checked.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+    let mut findings = checked.findings;
+    if checked.absent {
+        // What is there already has shown that it can be.
+        findings.extend(preflight::run(&preflight::Context::of(cx, checked.nodes).await).await);
+    }
+    for finding in findings.iter().filter(|finding| finding.severity == Severity::Warning) {
         let fix = if finding.fix.is_empty() { String::new() } else { format!("; {}", finding.fix) };
         app.ui.warn(&format!("{}{fix}", finding.what));
     }
-    preflight::verdict(&checked.findings)?;
+    preflight::verdict(&preflight::sorted(findings))?;
     if checked.absent {
         cx.provider().fetch(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }

@@ -14,7 +14,7 @@ use crate::report::SCHEMA;
 use crate::spec::{Spec, Use};
 use crate::steps::uses::{self, Folder};
 use crate::steps::{APPLICATIONS, BRANCH, PUBLISH};
-use crate::text::one_line;
+use crate::text::{nearest, one_line};
 
 const STEPS: &[StepId] = &[BRANCH, PUBLISH];
 /// Files that are named at once.
@@ -93,9 +93,8 @@ async fn chosen(cx: &Context, word: &str) -> Result<(String, Folder)> {
     let Some(found) = full.iter().find_map(|full| all.iter().find(|one| *one.name == **full)) else {
         let error = Error::usage(format!("{name} has no Application {}", one_line(word, 60)));
         let suffix = format!("-{name}");
-        let near = all.iter().map(|one| (strsim::jaro_winkler(word, one.name.trim_end_matches(&suffix)), &one.name));
-        return Err(match near.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
-            Some((score, nearest)) if score > 0.8 => error.hint(format!("perhaps: {nearest}")),
+        return Err(match nearest(word, all.iter().map(|one| one.name.trim_end_matches(&suffix))) {
+            Some(nearest) => error.hint(format!("did you mean {nearest}{suffix}?")),
             _ => {
                 let names: Vec<&str> = all.iter().map(|one| &*one.name).collect();
                 error.hint(format!("there are: {}", one_line(&names.join(", "), 300)))

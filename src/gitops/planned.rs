@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::kinds;
 use super::kustomize::{self, transform};
+use super::overlay::app_of;
 use super::predict::{PredictedApplication, Prediction};
 use super::tree::Tree;
 use super::url;
@@ -14,14 +15,17 @@ use crate::error::Error;
 /// An object that an Application will deploy.
 pub struct Planned {
     pub application: String,
+    /// The app that it belongs to, as `--skip` names it.
+    pub app: String,
     pub object: Value,
 }
 
 /// Those of all Applications.
 pub fn all(tree: &dyn Tree, prediction: &Prediction) -> Vec<Planned> {
     let of_each = prediction.applications.iter().flat_map(|app| {
-        let application = app.name.to_string();
-        of(tree, app).into_iter().map(move |object| Planned { application: application.clone(), object })
+        let (application, called) = (app.name.to_string(), app_of(&app.path).to_owned());
+        let planned = move |object| Planned { application: application.clone(), app: called.clone(), object };
+        of(tree, app).into_iter().map(planned)
     });
     of_each.collect()
 }

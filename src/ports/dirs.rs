@@ -79,12 +79,17 @@ pub fn remove_file(path: &Path) -> Result<()> {
 /// Writes a file as a whole or not at all, readable by its owner alone: a new file beside it, forced
 /// to disk, then renamed over the old one.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<()> {
+    write_whole(path, content, 0o600)
+}
+
+/// The same with other rights.
+pub fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<()> {
     let write = || -> Result<()> {
         let folder = path.parent().ok_or_else(|| Error::failed("it has no folder"))?;
         create_private_dir(folder)?;
         let mut file = tempfile::Builder::new()
             .prefix(".k8tre-")
-            .make_in(folder, |p| fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(p))?;
+            .make_in(folder, |p| fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(p))?;
         file.write_all(content)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|e| e.error)?;

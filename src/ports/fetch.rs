@@ -100,6 +100,27 @@ impl Fetcher {
         tokio::task::spawn_blocking(move || fetcher.get_blocking(&wanted)).await?
     }
 
+    pub fn is_offline(&self) -> bool {
+        self.offline
+    }
+
+    /// What a server takes the time to be, and when it was asked; none if it does not answer soon.
+    pub async fn date(&self, url: &str) -> Option<jiff::Timestamp> {
+        let (fetcher, url) = (self.clone().time_limit(Duration::from_secs(5)), url.to_owned());
+        tokio::task::spawn_blocking(move || {
+            let asked = fetcher.agent().ok()?.head(&url).config().http_status_as_error(false).build().call().ok()?;
+            let date = asked.headers().get("date")?.to_str().ok()?;
+            jiff::fmt::rfc2822::parse(date).ok().map(|date| date.timestamp())
+        })
+        .await
+        .ok()?
+    }
+
+    /// How many certificates the file of authorities has; an error says what is wrong with it.
+    pub fn authorities_in(path: &Path) -> Result<usize> {
+        authorities(path).map(|all| all.len())
+    }
+
     fn get_blocking(&self, wanted: &Wanted) -> Result<PathBuf> {
         let path = self.path(wanted);
         let known = self.known_checksum(wanted)?;

@@ -209,6 +209,12 @@ pub async fn account() -> Option<String> {
     Some(known).filter(|name| !name.is_empty())
 }
 
+/// Environment variables by which other programs are told whom to trust.
+pub fn authority_variables() -> BTreeMap<&'static str, PathBuf> {
+    let names = ["SSL_CERT_FILE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"];
+    names.into_iter().filter_map(|name| Some((name, environment::var_os(name)?.into()))).collect()
+}
+
 /// Environment variables that make programs use a proxy, in the spelling that is set.
 pub fn proxy_variables() -> BTreeMap<&'static str, String> {
     let names = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"];

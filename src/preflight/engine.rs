@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use semver::Version;
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Fact, Finding};
 use crate::error::Result;
 
 /// kind needs private cgroup namespaces, which came with this engine.
@@ -37,14 +37,21 @@ impl Check for Engine {
                     );
                 }
                 if version(&info.version).is_some_and(|version| version < MINIMUM) {
-                    findings.push(
-                        Finding::blocker(
+                    findings.push(match docker.engine_name().await.ok().flatten() {
+                        // Its versions count from somewhere else.
+                        Some(name) if name.starts_with("Podman") => Finding::blocker(
+                            "podman",
+                            format!("{name} {} answers at {}", info.version, docker.endpoint()),
+                        )
+                        .why("k8tre makes its nodes with Docker")
+                        .fix("name Docker's socket: export DOCKER_HOST=unix:///var/run/docker.sock"),
+                        _ => Finding::blocker(
                             "docker-too-old",
                             format!("Docker Engine {} at {} is older than {MINIMUM}", info.version, docker.endpoint()),
                         )
                         .why("kind cannot make nodes with it")
                         .fix("update Docker: https://docs.docker.com/engine/install/"),
-                    );
+                    });
                 }
             }
         }
@@ -60,6 +67,14 @@ impl Check for Engine {
             );
         }
         Ok(findings)
+    }
+
+    async fn facts(&self, cx: &Context) -> Vec<Fact> {
+        let Ok((docker, info)) = &cx.docker else { return Vec::new() };
+        let cgroup = info.cgroup_version.map_or_else(String::new, |version| format!(", cgroup v{version}"));
+        let rootless = if info.rootless { ", rootless" } else { "" };
+        let what = format!("{} at {} ({}{cgroup}{rootless})", info.version, docker.endpoint(), info.operating_system);
+        vec![Fact::new("Docker", what)]
     }
 }
 

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, Remedy};
 use crate::error::Result;
 use crate::ports::machine::InotifyLimits;
 
@@ -37,19 +37,21 @@ impl Check for Inotify {
         Ok(rows
             .into_iter()
             .filter_map(|(name, limit, used, need, recommended)| {
-                let fix = format!("sudo sysctl -w fs.inotify.{name}={recommended}");
+                let setting = format!("fs.inotify.{name}={recommended}");
+                let fix = format!("sudo sysctl -w {setting}");
+                let remedy = Remedy::Sysctl(setting);
                 let free = limit.saturating_sub(used);
                 if free < need {
                     let what = format!("fs.inotify.{name} is {limit}, and {used} are in use");
                     let why = format!(
                         "a cluster of {nodes} needs about {need}: its nodes would stop with \"too many open files\""
                     );
-                    Some(Finding::blocker("inotify", what).why(why).fix(fix))
+                    Some(Finding::blocker("inotify", what).why(why).fix(fix).remedy(remedy))
                 } else if limit < recommended {
                     let what = format!("fs.inotify.{name} is {limit}");
                     let why =
                         format!("enough now, but a second environment may not start; {recommended} is recommended");
-                    Some(Finding::warning("inotify", what).why(why).fix(fix))
+                    Some(Finding::warning("inotify", what).why(why).fix(fix).remedy(remedy))
                 } else {
                     None
                 }

@@ -2,9 +2,16 @@
 //!
 //! A check is one file here with a type that implements [`Check`], and one line in [`checks`].
 
+mod authorities;
+mod base;
 mod cgroups;
+mod checkout;
+mod clock;
 mod cluster;
+mod contexts;
+mod domain;
 mod engine;
+mod finding;
 mod inotify;
 mod network;
 pub mod ports;
@@ -13,59 +20,25 @@ mod resources;
 mod tools;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
-use serde::Serialize;
 
+use crate::context;
 use crate::error::{Error, Result};
+use crate::overlay;
 use crate::ports::docker::{Docker, EngineInfo};
-use crate::ports::machine::{Machine, proxy_variables};
+use crate::ports::fetch::Fetcher;
+use crate::ports::git::Checkout;
+use crate::ports::kubeconfig;
+use crate::ports::machine::{Machine, authority_variables, proxy_variables};
 use crate::providers::kind::Owner;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    Blocker,
-    Warning,
-    Info,
-}
-
-/// One thing that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    pub code: &'static str,
-    pub severity: Severity,
-    pub what: String,
-    pub why: String,
-    /// A command or a setting, to be used as it stands.
-    pub fix: String,
-}
-
-impl Finding {
-    pub fn blocker(code: &'static str, what: impl Into<String>) -> Finding {
-        Finding { code, severity: Severity::Blocker, what: what.into(), why: String::new(), fix: String::new() }
-    }
-
-    pub fn warning(code: &'static str, what: impl Into<String>) -> Finding {
-        Finding { severity: Severity::Warning, ..Self::blocker(code, what) }
-    }
-
-    pub fn info(code: &'static str, what: impl Into<String>) -> Finding {
-        Finding { severity: Severity::Info, ..Self::blocker(code, what) }
-    }
-
-    pub fn why(mut self, why: impl Into<String>) -> Finding {
-        self.why = why.into();
-        self
-    }
-
-    pub fn fix(mut self, fix: impl Into<String>) -> Finding {
-        self.fix = fix.into();
-        self
-    }
-}
+use crate::requests::{self, Asked, ByApp};
+use crate::sample;
+use crate::spec::ProviderSpec;
+pub use finding::{Fact, Finding, Remedy, Severity};
 
 /// What the checks look at.
 pub struct Context {
@@ -73,9 +46,32 @@ pub struct Context {
     pub docker: Result<(Docker, EngineInfo)>,
     /// `HTTPS_PROXY` and its kin.
     pub proxies: BTreeMap<&'static str, String>,
-    /// What is about to be made; without it only the machine is looked at.
+    /// Files of certificates that other programs here are told to trust.
+    pub authorities: BTreeMap<&'static str, PathBuf>,
+    pub ca_bundle: Option<PathBuf>,
+    pub fetcher: Fetcher,
+    /// Whether nodes run on this machine: only then Docker matters.
+    pub nodes_here: bool,
+    /// The nodes that are about to be made here; without it only the machine is looked at.
     pub plan: Option<Plan>,
-    pub offline: bool,
+    /// What the environment is meant to be, where that is known.
+    pub meant: Option<Meant>,
+    pub checkout: Option<Checkout>,
+    /// Contexts of the user's kubeconfig.
+    pub contexts: Result<Vec<String>>,
+    /// Who is asked for the time; without it nobody.
+    pub clock: Option<String>,
+}
+
+/// What is meant to be.
+#[derive(Debug, Clone)]
+pub struct Meant {
+    pub branch: String,
+    pub base: String,
+    pub domain: String,
+    /// Contexts of the user's kubeconfig that it needs.
+    pub contexts: Vec<String>,
+    pub requests: ByApp,
 }
 
 /// The cluster that is about to be made.
@@ -91,8 +87,49 @@ pub struct Plan {
 
 impl Context {
     /// The machine and the Docker of this process.
-    pub async fn gather(plan: Option<Plan>, offline: bool) -> Context {
-        Context { machine: Machine::this(), docker: engine().await, proxies: proxy_variables(), plan, offline }
+    pub async fn here(fetcher: Fetcher, ca_bundle: Option<PathBuf>) -> Context {
+        Context {
+            machine: Machine::this(),
+            docker: engine().await,
+            proxies: proxy_variables(),
+            authorities: authority_variables(),
+            ca_bundle,
+            fetcher,
+            nodes_here: true,
+            plan: None,
+            meant: None,
+            checkout: None,
+            contexts: kubeconfig::contexts(),
+            clock: None,
+        }
+    }
+
+    /// The same for an environment, with the nodes that are to be made here.
+    pub async fn of(cx: &context::Context, plan: Option<Plan>) -> Context {
+        let spec = &cx.spec;
+        let written = !spec.sample || sample::is_sample(&spec.repo).await.unwrap_or_default();
+        // What cannot be read is said where it is needed.
+        let planned = overlay::planned(spec, &cx.cluster_name(), written).unwrap_or_default();
+        let provider = match &spec.provider {
+            ProviderSpec::Kind => None,
+            ProviderSpec::Existing(existing) => Some(existing.context.clone()),
+            ProviderSpec::Vcluster(vcluster) => Some(vcluster.host_context.clone()),
+        };
+        let shared = spec.argocd.shared().map(|shared| shared.context.clone());
+        Context {
+            nodes_here: spec.provider == ProviderSpec::Kind,
+            plan,
+            meant: Some(Meant {
+                branch: spec.name.branch(),
+                base: spec.base.clone(),
+                domain: spec.domain.clone(),
+                contexts: provider.into_iter().chain(shared).collect(),
+                requests: requests::by_app(&planned),
+            }),
+            // The sample is k8tre's own, and has no remotes.
+            checkout: if spec.sample { None } else { Checkout::open(&spec.repo).ok() },
+            ..Context::here(cx.fetcher(), cx.options.ca_bundle.clone()).await
+        }
     }
 
     fn docker(&self) -> Option<&Docker> {
@@ -129,26 +166,48 @@ fn in_a_virtual_machine(info: &EngineInfo) -> bool {
 pub trait Check: Send + Sync {
     fn name(&self) -> &'static str;
     async fn run(&self, cx: &Context) -> Result<Vec<Finding>>;
+
+    /// What there is, for `doctor`.
+    async fn facts(&self, _cx: &Context) -> Vec<Fact> {
+        Vec::new()
+    }
 }
 
-pub fn checks() -> Vec<Box<dyn Check>> {
-    vec![
-        Box::new(engine::Engine),
-        Box::new(cgroups::Cgroups),
-        Box::new(resources::Resources::default()),
-        Box::new(inotify::Inotify),
-        Box::new(ports::Ports),
-        Box::new(network::Subnet),
-        Box::new(tools::Tools),
-        Box::new(proxy::Proxies),
-        Box::new(cluster::Cluster),
-    ]
+/// Whether a check is of use where no node runs on this machine.
+enum For {
+    Nodes,
+    All,
 }
+
+fn checks(cx: &Context) -> Vec<Box<dyn Check>> {
+    let all: Vec<(For, Box<dyn Check>)> = vec![
+        (For::Nodes, Box::new(engine::Engine)),
+        (For::Nodes, Box::new(cgroups::Cgroups)),
+        (For::Nodes, Box::new(resources::Resources::default())),
+        (For::Nodes, Box::new(inotify::Inotify)),
+        (For::Nodes, Box::new(ports::Ports)),
+        (For::Nodes, Box::new(network::Subnet)),
+        (For::Nodes, Box::new(tools::Kind)),
+        (For::All, Box::new(tools::Tools)),
+        (For::All, Box::new(proxy::Proxies)),
+        (For::All, Box::new(authorities::Authorities)),
+        (For::All, Box::new(clock::Clock)),
+        (For::All, Box::new(domain::Domain)),
+        (For::All, Box::new(checkout::Repository)),
+        (For::All, Box::new(base::Base)),
+        (For::All, Box::new(contexts::Contexts)),
+        (For::Nodes, Box::new(cluster::Cluster)),
+    ];
+    let fits = |to: &For| cx.nodes_here || matches!(to, For::All);
+    all.into_iter().filter(|(to, _)| fits(to)).map(|(_, check)| check).collect()
+}
+
+/// No check takes longer; one that does is told.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Every finding of every check, the worst first. A check that cannot be made says so itself.
 pub async fn run(cx: &Context) -> Vec<Finding> {
-    const LIMIT: Duration = Duration::from_secs(10);
-    let checks = checks();
+    let checks = checks(cx);
     let all = checks.iter().map(|check| async {
         let result = match tokio::time::timeout(LIMIT, check.run(cx)).await {
             Ok(result) => result,
@@ -159,9 +218,26 @@ pub async fn run(cx: &Context) -> Vec<Finding> {
             vec![Finding::warning("unchecked", format!("could not check {}: {error}", check.name())).fix(hint)]
         })
     });
-    let mut findings: Vec<_> = join_all(all).await.into_iter().flatten().collect();
+    sorted(join_all(all).await.into_iter().flatten().collect())
+}
+
+/// The worst first.
+pub fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings.sort_by_key(|finding| finding.severity);
     findings
+}
+
+/// What pods of Applications can have on this machine.
+pub fn room(cx: &Context) -> Asked {
+    resources::Resources::default().room(cx)
+}
+
+/// What there is, in the order of the checks.
+pub async fn facts(cx: &Context) -> Vec<Fact> {
+    let checks = checks(cx);
+    let all =
+        checks.iter().map(|check| async { tokio::time::timeout(LIMIT, check.facts(cx)).await.unwrap_or_default() });
+    join_all(all).await.into_iter().flatten().collect()
 }
 
 /// The error that stops `up`, if any finding does.

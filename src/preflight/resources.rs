@@ -1,11 +1,12 @@
-//! Memory and disk for a node, Argo CD and the sample's workloads.
+//! Memory, processor and disk: for a node and Argo CD, and for what the Applications ask for.
 
 use std::path::Path;
 
 use async_trait::async_trait;
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Fact, Finding};
 use crate::error::Result;
+use crate::requests::{Asked, sum, too_much};
 
 const GIB: u64 = 1 << 30;
 
@@ -63,7 +64,79 @@ impl Check for Resources {
             let what = format!("{} of disk free in {}", gib(disk), engine.root_dir);
             findings.extend(judged(("disk", what), disk, &self.disk, "docker system prune"));
         }
+        findings.extend(self.applications(cx));
         Ok(findings)
+    }
+
+    async fn facts(&self, cx: &Context) -> Vec<Fact> {
+        let Some(engine) = cx.engine() else { return Vec::new() };
+        let has = self.has(cx);
+        let mut parts =
+            vec![format!("{} CPUs", engine.cpus.unwrap_or_default()), format!("{} of memory free", gib(has.memory))];
+        if has.disk < u64::MAX {
+            parts.push(format!("{} of disk free", gib(has.disk)));
+        }
+        let mut facts = vec![Fact::new("this machine", parts.join(", "))];
+        if let Some(meant) = &cx.meant {
+            let asked = sum(&meant.requests);
+            let what =
+                format!("{}m CPU, {} of memory, {} of disk", asked.millicores, gib(asked.memory), gib(asked.disk));
+            facts.push(Fact::new("Applications ask", what));
+        }
+        facts
+    }
+}
+
+impl Resources {
+    /// What there is for the pods of Applications, beside a node and Argo CD.
+    pub fn room(&self, cx: &Context) -> Asked {
+        let has = self.has(cx);
+        Asked {
+            // What the node itself and Argo CD ask for.
+            millicores: has.millicores.saturating_sub(1000),
+            memory: has.memory.saturating_sub(self.memory.need + self.per_further_node * (cx.nodes() - 1)),
+            disk: has.disk.saturating_sub(self.disk.need),
+        }
+    }
+
+    /// All that nodes on this machine could have; the most there is where it is not known.
+    fn has(&self, cx: &Context) -> Asked {
+        let engine = cx.engine();
+        let local = cx.engine_is_local();
+        let memory = cx.machine.memory_available().filter(|_| local);
+        let root = engine.filter(|_| local).map(|engine| Path::new(&engine.root_dir));
+        Asked {
+            // Each node takes the whole machine for its own.
+            millicores: engine.and_then(|engine| engine.cpus).map_or(u64::MAX, |cpus| cpus * 1000 * cx.nodes()),
+            memory: memory.or(engine.and_then(|engine| engine.memory)).unwrap_or(u64::MAX),
+            disk: root.and_then(|root| cx.machine.disk_free(root)).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The Applications against the machine: pods that find no room stay Pending.
+    fn applications(&self, cx: &Context) -> Option<Finding> {
+        let apps = &cx.meant.as_ref()?.requests;
+        let room = self.room(cx);
+        let out = too_much(apps, room);
+        if out.is_empty() {
+            return None;
+        }
+        let asked = sum(apps);
+        let mut over = Vec::new();
+        if asked.millicores > room.millicores {
+            over.push(format!("{}m CPU of {}m", asked.millicores, room.millicores));
+        }
+        for (what, asked, room) in [("memory", asked.memory, room.memory), ("disk", asked.disk, room.disk)] {
+            if asked > room {
+                over.push(format!("{} of {what}, with {} left", gib(asked), gib(room)));
+            }
+        }
+        let what = format!("the Applications ask for more than this machine has: {}", over.join("; "));
+        Some(
+            Finding::warning("requests", what)
+                .why("beside a node and Argo CD; pods that find no room stay Pending, and the environment unhealthy")
+                .fix(format!("k8tre dev up --skip {}", out.join(","))),
+        )
     }
 }
 
@@ -80,5 +153,8 @@ fn judged((code, what): (&'static str, String), have: u64, threshold: &Threshold
 }
 
 fn gib(bytes: u64) -> String {
+    if bytes < GIB / 10 {
+        return format!("{} MiB", bytes >> 20);
+    }
     format!("{:.1} GiB", bytes as f64 / GIB as f64)
 }

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
 use crate::ports::kube::Kube;
-use crate::preflight::Finding;
+use crate::preflight::{self, Finding};
 use crate::spec::{ProviderSpec, SharedArgoCd, Spec};
 
 /// What the rest of the program asks of a cluster's maker. It keeps nothing between two questions: all that it knows of an
@@ -127,9 +127,12 @@ pub trait Provider: Send + Sync {
 /// What a look before the making has found.
 #[derive(Default)]
 pub struct Checked {
+    /// What only this provider can know; the preflight adds the rest.
     pub findings: Vec<Finding>,
     /// What will be changed of what others use too, in a sentence; asked about before.
     pub changes: Option<String>,
+    /// The nodes that are to be made on this machine.
+    pub nodes: Option<preflight::Plan>,
     /// Whether the cluster is still to be made.
     pub absent: bool,
 }

@@ -4,6 +4,7 @@
 
 mod provider;
 mod settle;
+pub mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -187,8 +188,7 @@ impl FileSettings {
 fn meant(words: &str) -> Option<&str> {
     let mut quoted = words.split('`').skip(1).step_by(2);
     let unknown = words.contains("unknown field").then(|| quoted.next())??;
-    let near = quoted.map(|known| (strsim::jaro_winkler(unknown, known), known)).filter(|(score, _)| *score > 0.8);
-    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+    crate::text::nearest(unknown, quoted)
 }
 
 #[cfg(test)]

@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn what_would_wait_for_an_address_is_named_unless_argo_cd_knows_better() {
         let found = |config: Value, object: Value| {
-            let addressed = addressed(&[Planned { application: "portal".into(), object }]);
+            let addressed = addressed(&[Planned { application: "portal".into(), app: "portal".into(), object }]);
             let wanted = Wanted { options: None, plugins: BTreeSet::new(), addressed };
             wanted.settings(&config).into_iter().map(|setting| setting.key).collect::<Vec<_>>()
         };

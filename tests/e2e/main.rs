@@ -15,6 +15,7 @@ mod lifecycle;
 #[path = "../common/made.rs"]
 mod made;
 mod neighbours;
+mod onboard;
 mod pair;
 mod pause;
 mod prediction;
@@ -27,4 +28,6 @@ mod smoke;
 mod status;
 mod support;
 mod sync;
+#[path = "../common/terminal.rs"]
+mod terminal;
 mod vcluster;

@@ -88,7 +88,7 @@ async fn what_cannot_be_held_is_refused_and_changes_nothing() {
     let tip = || desk.git("data/sample-tre", &["rev-parse", "dev/alice"]);
     let before = tip();
     for (args, code, words) in [
-        (&["portla"][..], 2, "perhaps: portal-alice"),
+        (&["portla"][..], 2, "did you mean portal-alice?"),
         (&["theirs"], 2, "theirs is in the project somebody-elses, not in dev-alice"),
         (&["root-app-of-apps-alice"], 2, "hold the Applications that they make"),
         (&["portal", "--for", "25h"], 2, "at most 24h"),

@@ -6,6 +6,8 @@
 #[path = "../common/made.rs"]
 mod made;
 mod support;
+#[path = "../common/terminal.rs"]
+mod terminal;
 
 mod causes;
 mod cli_diagnose;
@@ -15,6 +17,7 @@ mod cli_repair;
 mod cli_repository;
 mod cli_views;
 mod cli_whole;
+mod completion;
 mod docker;
 mod engine;
 mod existing;
@@ -33,7 +36,9 @@ mod journal;
 mod kind;
 mod kind_binary;
 mod kind_prepared;
+mod onboard;
 mod preflight;
+mod preflight_more;
 mod providers;
 mod sample;
 mod shared;

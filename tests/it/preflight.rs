@@ -6,7 +6,9 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use k8tre::error::Error;
+use k8tre::error::{Error, Result};
+use k8tre::ports::docker::{Docker, EngineInfo};
+use k8tre::ports::fetch::Fetcher;
 use k8tre::ports::machine::Machine;
 use k8tre::preflight::{Context, Finding, Plan, Severity, ports, run, verdict};
 use serde_json::json;
@@ -14,7 +16,7 @@ use serde_json::json;
 use crate::support::fake_docker::FakeDocker;
 
 /// A machine on which nothing is wrong.
-fn healthy_proc() -> tempfile::TempDir {
+pub fn healthy_proc() -> tempfile::TempDir {
     let proc = tempfile::tempdir().unwrap();
     write(proc.path(), "meminfo", "MemTotal: 33554432 kB\nMemAvailable:   25165824 kB\n");
     write(proc.path(), "sys/fs/inotify/max_user_instances", "512\n");
@@ -53,25 +55,36 @@ fn plan() -> Plan {
     }
 }
 
-async fn context(docker: &FakeDocker, proc: &Path) -> Context {
+pub async fn context(docker: &FakeDocker, proc: &Path) -> Context {
     let connected = docker.connect().await;
     let info = connected.info().await.unwrap();
+    around(Ok((connected, info)), proc)
+}
+
+fn around(docker: Result<(Docker, EngineInfo)>, proc: &Path) -> Context {
     Context {
         machine: Machine::with_proc(proc),
-        docker: Ok((connected, info)),
+        docker,
         proxies: BTreeMap::new(),
+        authorities: BTreeMap::new(),
+        ca_bundle: None,
+        fetcher: Fetcher::new(proc).proxies(BTreeMap::new()),
+        nodes_here: true,
         plan: Some(plan()),
-        offline: false,
+        meant: None,
+        checkout: None,
+        contexts: Ok(Vec::new()),
+        clock: None,
     }
 }
 
-fn find<'a>(findings: &'a [Finding], code: &str) -> Option<&'a Finding> {
+pub fn find<'a>(findings: &'a [Finding], code: &str) -> Option<&'a Finding> {
     findings.iter().find(|finding| finding.code == code)
 }
 
 /// The finding of this code, which must be there and complete.
 #[track_caller]
-fn must<'a>(findings: &'a [Finding], code: &str, severity: Severity) -> &'a Finding {
+pub fn must<'a>(findings: &'a [Finding], code: &str, severity: Severity) -> &'a Finding {
     let finding = find(findings, code).unwrap_or_else(|| panic!("no {code} in {findings:#?}"));
     assert_eq!(finding.severity, severity, "{finding:?}");
     assert!(!finding.what.is_empty() && !finding.why.is_empty() && !finding.fix.is_empty(), "{finding:?}");
@@ -93,13 +106,7 @@ async fn without_docker_that_is_said_and_the_rest_is_still_checked() {
     let proc = healthy_proc();
     let error = Error::failed("Docker at unix:///x does not answer").hint("sudo systemctl start docker");
     let proxies = BTreeMap::from([("HTTPS_PROXY", "http://127.0.0.1:1".to_owned())]);
-    let cx = Context {
-        machine: Machine::with_proc(proc.path()),
-        docker: Err(error),
-        proxies,
-        plan: Some(plan()),
-        offline: false,
-    };
+    let cx = Context { proxies, ..around(Err(error), proc.path()) };
     let findings = run(&cx).await;
     let finding = must(&findings, "docker-unreachable", Severity::Blocker);
     assert_eq!(finding.fix, "sudo systemctl start docker");

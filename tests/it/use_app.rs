@@ -128,7 +128,7 @@ async fn what_cannot_be_used_is_refused_and_changes_nothing() {
     let before = desk.snapshot();
     let repo = desk.path("tre").display().to_string();
     for (args, code, words) in [
-        (&["portla", "--branch", "feature-x"][..], 2, "perhaps: portal-alice"),
+        (&["portla", "--branch", "feature-x"][..], 2, "did you mean portal-alice?"),
         (&["portal", "--branch", "featur-x"], 2, "similar: feature-x"),
         (&["portal", "--branch", "empty"], 2, "empty has no folder apps/portal"),
         (&["portal", "--branch", "dev/alice"], 2, "the environment's own branch"),

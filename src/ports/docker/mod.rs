@@ -48,6 +48,8 @@ pub struct EngineInfo {
     pub cpus: Option<u64>,
     pub root_dir: String,
     pub storage_driver: String,
+    /// What time it is there.
+    pub time: Option<jiff::Timestamp>,
 }
 
 impl Docker {
@@ -97,7 +99,15 @@ impl Docker {
             cpus: number(info.ncpu),
             root_dir: info.docker_root_dir.unwrap_or_default(),
             storage_driver: info.driver.unwrap_or_default(),
+            time: info.system_time.and_then(|time| time.parse().ok()),
         })
+    }
+
+    /// What the engine calls itself, such as `Podman Engine`; slow, as every part of it is asked.
+    pub async fn engine_name(&self) -> Result<Option<String>> {
+        let version = self.ask("tell its version", self.api.version()).await?;
+        let mut names = version.components.unwrap_or_default().into_iter().map(|component| component.name);
+        Ok(names.find(|name| name.ends_with("Engine")).or_else(|| version.platform.map(|platform| platform.name)))
     }
 
     /// A call that Docker answers at once.

@@ -95,6 +95,11 @@ impl Checkout {
             .hint("or use another environment name: --name NAME"))
     }
 
+    /// Refuses a branch for whose name another one leaves no room.
+    pub fn check_room(&self, branch: &str) -> Result<()> {
+        check_room(&self.repository()?, branch, &names::branch_ref(branch)?)
+    }
+
     /// Whether the base has gone on since the branch left it.
     pub fn base_moved(&self, branch: &str, base: CommitId) -> Result<Option<BaseMoved>> {
         let Some(tip) = self.tip(branch)? else { return Ok(None) };

@@ -118,6 +118,13 @@ impl Checkout {
         tip(&self.repository()?, &names::branch_ref(branch)?)
     }
 
+    /// Where a remote's branch was when it was last fetched.
+    pub fn remote_branch(&self, remote: &str, branch: &str) -> Result<Option<CommitId>> {
+        names::check_remote(remote)?;
+        names::branch_ref(branch)?;
+        tip(&self.repository()?, &format!("refs/remotes/{remote}/{branch}"))
+    }
+
     /// Local branches and those of origin, without repetition.
     pub fn branches(&self) -> Result<Vec<String>> {
         let repository = self.repository()?;

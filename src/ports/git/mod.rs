@@ -6,6 +6,7 @@
 
 mod branch;
 mod checkout;
+mod clone;
 mod commit;
 mod create;
 mod credentials;
@@ -29,6 +30,7 @@ use crate::error::{Error, Result};
 pub use crate::redact::redacted;
 pub use branch::{BaseMoved, BranchTip, Change, Overlay};
 pub use checkout::{AheadBehind, Checkout, DirtySummary, Identity};
+pub use clone::{clone_repository, user};
 pub use commit::Owner;
 pub use create::{CreatedAs, create_repository};
 pub use credentials::Login;

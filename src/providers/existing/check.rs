@@ -98,7 +98,7 @@ async fn nothing_in_the_way(cx: &Context, kube: &Kube, spec: &ExistingSpec) -> R
 async fn nothing_taken_over(kube: &Kube, spec: &ExistingSpec, planned: &[Planned]) -> Result<()> {
     let mut types: BTreeMap<String, Option<Type>> = BTreeMap::new();
     let mut taken = Vec::new();
-    for Planned { application, object } in planned {
+    for Planned { application, object, .. } in planned {
         let (Ok(of), Ok(name)) = (Type::of(object), name_of(object)) else { continue };
         let key = format!("{} {}", object["apiVersion"], object["kind"]);
         if !types.contains_key(&key) {
@@ -177,7 +177,7 @@ async fn lacking(cx: &Context, spec: &ExistingSpec, argocd: &ArgoCd) -> Result<C
             deployed_by(&needs::config(argocd).await?)
         )),
     };
-    Ok(Checked { findings, changes, absent: false })
+    Ok(Checked { findings, changes, ..Checked::default() })
 }
 
 /// Whose they are, where something deploys them and would put them back.

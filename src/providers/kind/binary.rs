@@ -66,13 +66,17 @@ pub fn wanted(version: &Version, os: &str, arch: &str) -> Result<Wanted> {
                 .hint("install kind so that it is on PATH"));
         }
     };
-    let base = environment::var("K8TRE_KIND_URL").unwrap_or_else(|| RELEASES.to_owned());
-    let url = format!("{}/v{version}/kind-{platform}", base.trim_end_matches('/'));
+    let url = format!("{}/v{version}/kind-{platform}", releases().trim_end_matches('/'));
     let sha256 = match pinned(version, platform) {
         Some(known) => Checksum::Known(known.to_owned()),
         None => Checksum::FromPublisher(format!("{url}.sha256sum")),
     };
     Ok(Wanted { url, sha256, name: format!("kind-v{version}-{platform}"), limit: SIZE_LIMIT, executable: true })
+}
+
+/// Where kind's releases are fetched from.
+pub fn releases() -> String {
+    environment::var("K8TRE_KIND_URL").unwrap_or_else(|| RELEASES.to_owned())
 }
 
 fn pinned(version: &Version, platform: &str) -> Option<&'static str> {

@@ -2,9 +2,9 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::capacity::{Amount, left, requested_by};
 use super::host::{Host, pod_type};
 use super::{helm, values};
+use crate::capacity::{Amount, left, requested_by};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ports::kube::{Right, Type};

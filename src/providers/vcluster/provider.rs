@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::capacity::requested_by;
 use super::host::{Host, namespace_type, open, pod_type};
 use super::{Names, access, chart, create, delete, helm, preflight};
 use crate::argocd::side::ArgoCd;
 use crate::audit::{Audit, Leftover};
+use crate::capacity::requested_by;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expiry;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Names;
-use super::capacity::{Amount, amount};
+use crate::capacity::{Amount, amount};
 use crate::error::{Result, ResultExt};
 use crate::spec::{Expose, VclusterSpec};
 

@@ -202,6 +202,11 @@ impl World {
         Snapshot::take(self, repos)
     }
 
+    /// k8tre as a shell would start it in the home folder.
+    pub fn shell_command(&self, args: &[&str]) -> Command {
+        self.command(env!("CARGO_BIN_EXE_k8tre"), args)
+    }
+
     fn command(&self, program: impl AsRef<OsStr>, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(args).current_dir(&self.home).env_clear();

@@ -127,6 +127,21 @@ impl Desk {
         self.start(args).ended().await
     }
 
+    /// k8tre as a shell would start it in `work`.
+    pub fn shell_command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_k8tre"));
+        command.current_dir(self.path("work")).env_clear().envs(&self.variables).args(args);
+        command
+    }
+
+    /// Another program, with the same variables.
+    pub async fn program(&self, program: &Path, args: &[&str]) -> Ended {
+        let mut command = Command::new(program);
+        command.current_dir(self.path("work")).env_clear().envs(&self.variables).args(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        Running::of(&mut command, args).ended().await
+    }
+
     pub async fn run_in(&self, folder: &str, args: &[&str]) -> Ended {
         let mut command = self.command(args);
         Running::of(command.current_dir(self.path(folder)), args).ended().await

@@ -20,6 +20,7 @@ use super::http::{self, Request, Response};
 #[derive(Clone, Default)]
 pub struct World {
     pub info: Value,
+    pub version: Value,
     pub networks: Vec<Value>,
     /// End of the paths that are never answered.
     pub hang_on: Option<String>,
@@ -53,7 +54,8 @@ impl FakeDocker {
             "ServerVersion": "28.1.1", "OperatingSystem": "Debian GNU/Linux 13", "OSType": "linux", "CgroupVersion": "2",
             "CgroupDriver": "systemd", "MemTotal": 16u64 << 30, "NCPU": 4, "DockerRootDir": "/", "SecurityOptions": []
         });
-        let world = World { info, networks: Vec::new(), hang_on: None, stuck: Vec::new(), ..World::default() };
+        let version = json!({"Version": "28.1.1", "ApiVersion": "1.41"});
+        let world = World { info, version, networks: Vec::new(), hang_on: None, stuck: Vec::new(), ..World::default() };
         let world = Arc::new(Mutex::new(world));
         let listener = UnixListener::bind(folder.path().join("docker.sock")).unwrap();
         let (served, root) = (world.clone(), folder.path().to_owned());
@@ -236,7 +238,7 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
     };
     match (request.method.as_str(), parts.as_slice()) {
         ("GET", ["_ping"]) => json_response(200, &json!("OK")),
-        ("GET", ["version"]) => json_response(200, &json!({"Version": "28.1.1", "ApiVersion": "1.41"})),
+        ("GET", ["version"]) => json_response(200, &world.version),
         ("GET", ["info"]) => json_response(200, &world.info),
         ("GET", ["containers", "json"]) => {
             let filters: Value =

@@ -1,8 +1,8 @@
-//! What a host has left, and what is asked of it. Pure.
+//! What a cluster or a machine has left, and what is asked of it. Pure.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Mul};
 
 use serde_json::Value;
 
@@ -31,6 +31,18 @@ impl AddAssign for Amount {
         self.millicores += other.millicores;
         self.memory += other.memory;
         self.pods += other.pods;
+    }
+}
+
+impl Mul<u64> for Amount {
+    type Output = Amount;
+
+    fn mul(self, times: u64) -> Amount {
+        Amount {
+            millicores: self.millicores.saturating_mul(times),
+            memory: self.memory.saturating_mul(times),
+            pods: self.pods.saturating_mul(times),
+        }
     }
 }
 
@@ -104,6 +116,11 @@ pub fn amount(resources: &Value) -> Amount {
         memory: quantity(&text("memory")).map_or(0, whole),
         pods: quantity(&text("pods")).map_or(0, whole),
     }
+}
+
+/// Storage that a claim asks for, in bytes.
+pub fn claimed(claim: &Value) -> u64 {
+    claim["spec"]["resources"]["requests"]["storage"].as_str().and_then(quantity).map_or(0, whole)
 }
 
 /// A quantity as Kubernetes writes it.
