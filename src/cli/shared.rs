@@ -59,8 +59,7 @@ pub enum Shared {
 
 const GC_MANIFEST_EXAMPLES: &str = "Examples:
   k8tre shared gc-manifest --image IMAGE | kubectl --context team apply -f -
-  k8tre shared gc-manifest --image IMAGE --argocd argocd   also what is registered
-                                                           at the Argo CD there
+  k8tre shared gc-manifest --image IMAGE --argocd argocd   at the Argo CD, too
 
 The image has k8tre as its entry point. There is none to be pulled; the static binary is enough for one:
   FROM scratch
