@@ -94,7 +94,12 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
 }
 
 fn before_root(spec: &Spec) -> Vec<StepId> {
-    let mut needs = vec![PUBLISH, REGISTRATION];
+    let mut needs = vec![PUBLISH];
+    if spec.argocd.shared().is_none() {
+        // Elsewhere Argo CD reads the branch and makes the ApplicationSets while the cluster is on its way: they look again
+        // when it is registered.
+        needs.push(REGISTRATION);
+    }
     if spec.installs_argocd() {
         // An Application made before the repo-server answers stays in error until somebody refreshes it.
         needs.push(ARGOCD);

@@ -16,7 +16,7 @@ use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Kind, Result};
 use crate::steps::explain::{Look, explain_all, hints, kubeconfig_hint};
 use crate::steps::look::{application_set_type, application_type, ignore_absent, refresh, regenerate};
-use crate::steps::{APPLICATIONS, ROOT};
+use crate::steps::{APPLICATIONS, REGISTRATION, ROOT};
 use crate::text::one_line;
 
 const POLL: Duration = Duration::from_millis(250);
@@ -139,7 +139,7 @@ impl Step<Context> for Applications {
     }
 
     fn needs(&self) -> &[StepId] {
-        &[ROOT]
+        &[ROOT, REGISTRATION]
     }
 
     fn inside(&self) -> Option<StepId> {

@@ -15,7 +15,7 @@ use crate::steps::CLUSTER;
 
 /// For vCluster to write its kubeconfig, and for a load balancer to have an address.
 const LIMIT: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(200);
 const CONNECT: Duration = Duration::from_secs(3);
 
 /// Writes the environment's kubeconfig: the administrator's of the vCluster, with an address that answers from here.

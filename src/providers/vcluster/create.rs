@@ -16,7 +16,7 @@ use crate::steps::{CLUSTER, objects, rollout};
 
 /// What the control plane gets to become ready, its images to be pulled included.
 const READY_LIMIT: Duration = Duration::from_secs(400);
-const POLL: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(200);
 
 pub async fn create(cx: &Context, spec: &VclusterSpec) -> Result<()> {
     let chart = chart::get(cx, spec).await?;

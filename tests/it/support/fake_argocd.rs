@@ -70,8 +70,8 @@ fn has_login(cluster: &Cluster, app: &Value) -> bool {
     })
 }
 
-/// What Argo CD does with a root Application: nothing before its own parts, the cluster Secret and
-/// the branch are there.
+/// What Argo CD does with a root Application: nothing before its own parts and the branch are there, and no Application
+/// of it before the cluster Secret is.
 pub fn deploy(
     cluster: &mut Cluster,
     applications: &BTreeSet<String>,
@@ -111,14 +111,15 @@ pub fn deploy(
         put_project(cluster, repository, &commit, &environment);
         let secret =
             cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
-        let Some(secret) = secret.cloned() else { continue };
         let fenced = root["spec"]["project"] != "default";
         if fenced && !cluster.store.contains("appprojects", &format!("dev-{environment}")) {
             continue;
         }
-        let (labels, server) = (&secret["metadata"]["labels"], server(&secret));
         let root = root["metadata"]["name"].as_str().unwrap().to_owned();
-        let wanted = applications.iter().filter(|app| labels[format!("skip-{app}")] != "true");
+        // Without a cluster there is nothing for the ApplicationSets to make.
+        let known = secret.map(|secret| (secret["metadata"]["labels"].clone(), server(secret)));
+        let (labels, server) = known.clone().unwrap_or_default();
+        let wanted = applications.iter().filter(|app| known.is_some() && labels[format!("skip-{app}")] != "true");
         let names: Vec<String> = wanted.map(|app| format!("{app}-{environment}")).chain([root.clone()]).collect();
         for name in names {
             let key = Key {
