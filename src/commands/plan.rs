@@ -11,6 +11,7 @@ use crate::engine::{Engine, State};
 use crate::error::{Error, Result};
 use crate::journal::{self, Journal};
 use crate::report::{SCHEMA, table};
+use crate::text::one_line;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -49,11 +50,20 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
         let state = if row.detail.is_empty() {
             row.state.to_owned()
         } else {
-            format!("{}: {}", row.state, crate::text::one_line(&row.detail, 50))
+            format!("{}: {}", row.state, one_line(&row.detail, 50))
         };
         vec![row.step.to_owned(), state, row.action.clone()]
     });
-    app.ui.data(&table(&["STEP", "NOW", "UP WOULD MAKE"], lines));
+    let whole = table(&["STEP", "NOW", "UP WOULD MAKE"], lines);
+    let width = app.ui.width();
+    if !app.ui.is_screen() || whole.lines().all(|line| line.chars().count() <= width) {
+        app.ui.data(&whole);
+        return Ok(0);
+    }
+    // On a narrow screen what matters most: broken lines are no table.
+    let room = width.saturating_sub(rows.iter().map(|row| row.step.len()).max().unwrap_or_default() + 3);
+    let short = rows.iter().map(|row| vec![row.step.to_owned(), one_line(&row.action, room)]);
+    app.ui.data(&table(&["STEP", "UP WOULD MAKE"], short));
     Ok(0)
 }
 

@@ -60,9 +60,10 @@ fn linted(checkout: &Checkout) -> Result<Option<Finding>> {
     let errors: Vec<_> =
         lint(&repository, &tree).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
     let Some(first) = errors.first() else { return Ok(None) };
+    let place = if first.line > 0 { format!("{}:{}", first.file, first.line) } else { first.file.clone() };
     let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
     Ok(Some(
-        Finding::warning("lint", format!("{}:{}: {}{more}", first.file, first.line, first.message))
+        Finding::warning("lint", format!("{place}: {}{more}", first.message))
             .why("Argo CD will stumble over it")
             .fix(format!("k8tre lint {}", checkout.root().display())),
     ))

@@ -71,16 +71,24 @@ impl Check for Resources {
     async fn facts(&self, cx: &Context) -> Vec<Fact> {
         let Some(engine) = cx.engine() else { return Vec::new() };
         let has = self.has(cx);
-        let mut parts =
-            vec![format!("{} CPUs", engine.cpus.unwrap_or_default()), format!("{} of memory free", gib(has.memory))];
-        if has.disk < u64::MAX {
-            parts.push(format!("{} of disk free", gib(has.disk)));
+        let mut parts: Vec<String> = engine.cpus.iter().map(|cpus| format!("{cpus} CPUs")).collect();
+        for (what, there) in [("memory", has.memory), ("disk", has.disk)] {
+            if there < u64::MAX {
+                parts.push(format!("{} of {what} free", gib(there)));
+            }
         }
         let mut facts = vec![Fact::new("this machine", parts.join(", "))];
         if let Some(meant) = &cx.meant {
             let asked = sum(&meant.requests);
-            let what =
-                format!("{}m CPU, {} of memory, {} of disk", asked.millicores, gib(asked.memory), gib(asked.disk));
+            let what = match asked == Asked::default() {
+                true => "not known: nothing outside of Helm charts asks for anything".to_owned(),
+                false => format!(
+                    "at least {}m CPU, {} of memory, {} of disk",
+                    asked.millicores,
+                    gib(asked.memory),
+                    gib(asked.disk)
+                ),
+            };
             facts.push(Fact::new("Applications ask", what));
         }
         facts

@@ -54,12 +54,12 @@ impl<'a> Asking<'a> {
         self.answer(Select::new().with_prompt(question).items(choices).default(default).interact())
     }
 
-    /// Any of several, by number.
+    /// Any of several, by number. Whoever asks says what came of it: the whole list would fill the screen.
     pub fn any(&self, question: &str, choices: &[String], chosen: &[bool]) -> Result<Vec<usize>> {
         if self.yes {
             return Ok((0..choices.len()).filter(|at| chosen[*at]).collect());
         }
-        self.answer(MultiSelect::new().with_prompt(question).items(choices).defaults(chosen).interact())
+        self.answer(MultiSelect::new().with_prompt(question).items(choices).defaults(chosen).report(false).interact())
     }
 
     pub fn yes_or_no(&self, question: &str, default: bool) -> Result<bool> {

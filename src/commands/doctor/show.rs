@@ -20,7 +20,7 @@ pub fn show(app: &App, report: &Report, fixing: bool) {
     for one in &report.fixed {
         ui.data("");
         match &one.error {
-            None => ui.data(&format!("{} mended [{}]: {}", ui.tick(), one.code, one.did)),
+            None => ui.data(&wrapped(&format!("{} mended [{}]: {}", ui.tick(), one.code, one.did), width, 2)),
             Some(error) => {
                 ui.data(&wrapped(&format!("{} not mended [{}]: {}: {error}", ui.cross(), one.code, one.did), width, 2))
             }

@@ -29,6 +29,10 @@ pub async fn ask(app: &App, asking: &Asking<'_>, answers: &mut Answers) -> Resul
     let kept = asking.any("Which apps? (space changes one, Enter takes them)", &words, &chosen)?;
     let skip: Vec<String> =
         apps.iter().enumerate().filter(|(at, _)| !kept.contains(at)).map(|(_, app)| app.clone()).collect();
+    match skip.is_empty() {
+        true => app.ui.say(&format!("Apps: all {}", apps.len())),
+        false => app.ui.say(&format!("Apps: all but {}", skip.join(", "))),
+    }
     if !skip.is_empty() {
         answers.sets.push(Set { key: "skip", value: Setting::List(skip.clone()) });
         answers.up.skip = skip;
