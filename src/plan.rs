@@ -29,7 +29,7 @@ use crate::steps::sample::Sample;
 use crate::steps::secrets::Secrets;
 use crate::steps::{
     ARGOCD, ARGOCD_CONFIG, ARGOCD_SETTINGS, ARGOCD_UI, CLUSTER, GIT_SERVER, PROJECT, PUBLISH, REGISTRATION,
-    REPOSITORY_ACCESS, SECRETS,
+    REPOSITORY_ACCESS, SAMPLE, SECRETS,
 };
 
 pub fn steps(spec: &Spec) -> Steps<Context> {
@@ -38,7 +38,11 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     if spec.sample {
         steps.push(Box::new(Sample));
     }
-    steps.push(Box::new(Branch { after_sample: spec.sample }));
+    // The overlay may name addresses of the cluster's network, which is there once the cluster is. Elsewhere Argo CD can have
+    // the branch before.
+    let waits = provider.has_addresses() || spec.argocd.shared().is_none();
+    let before = [(SAMPLE, spec.sample), (CLUSTER, waits)];
+    steps.push(Box::new(Branch { needs: before.into_iter().filter(|(_, is)| *is).map(|(id, _)| id).collect() }));
     steps.push(Box::new(Cluster { provider: providers::of(spec) }));
     if spec.expires.is_some() && provider.owns_cluster() {
         steps.push(Box::new(Expiry));
@@ -199,5 +203,51 @@ impl Step<Context> for Placed {
 
     async fn undo(&self, cx: &Context) -> Result<()> {
         self.step.undo(cx).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::in_order;
+    use crate::providers::vcluster::testing;
+    use crate::settings;
+    use crate::shared::place;
+    use crate::spec::{ArgoCdAt, ProviderSpec};
+    use crate::steps::{APPLICATIONS, ROOT};
+
+    fn spec(shared: bool, vcluster: bool) -> Spec {
+        let mut spec = settings::of_name(&"alice".parse().unwrap()).unwrap();
+        if shared {
+            spec.argocd.at = ArgoCdAt::Shared(place::at(Path::new("/k"), "team", "argocd").unwrap());
+            spec.source = Source::Remote { remote: "origin".into(), url: "https://git.invalid/tre.git".into() };
+        }
+        if vcluster {
+            spec.provider = ProviderSpec::Vcluster(testing::spec());
+        }
+        spec
+    }
+
+    /// Whether a step waits for another, directly or by what it waits for.
+    fn waits(steps: &Steps<Context>, id: StepId, other: StepId) -> bool {
+        let step = steps.iter().find(|step| step.id() == id).unwrap();
+        step.needs().iter().any(|need| *need == other || waits(steps, need, other))
+    }
+
+    #[test]
+    fn an_argo_cd_elsewhere_reads_the_branch_while_a_vcluster_is_made() {
+        for (shared, vcluster, expected) in
+            [(true, true, false), (true, false, true), (false, true, true), (false, false, true)]
+        {
+            let steps = steps(&spec(shared, vcluster));
+            assert_eq!(waits(&steps, ROOT, CLUSTER), expected, "shared: {shared}, vCluster: {vcluster}");
+            assert!(waits(&steps, APPLICATIONS, REGISTRATION));
+            // Taken away the other way round: without the registration Argo CD could delete nothing.
+            let order: Vec<StepId> = in_order(&steps).unwrap().iter().map(|step| step.id()).collect();
+            let at = |id: StepId| order.iter().position(|one| *one == id);
+            assert!(at(REGISTRATION) < at(ROOT) && at(ROOT) < at(APPLICATIONS));
+        }
     }
 }

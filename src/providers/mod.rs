@@ -102,7 +102,12 @@ pub trait Provider: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Addresses that the cluster's load balancer may hand out, once that is known.
+    /// Whether its network has addresses for a load balancer in the cluster, which the branch may name.
+    fn has_addresses(&self) -> bool {
+        false
+    }
+
+    /// Those addresses, once they are known.
     async fn address_range(&self, _cx: &Context) -> Option<String> {
         None
     }

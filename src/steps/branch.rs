@@ -9,10 +9,10 @@ use crate::engine::{State, Step, StepId};
 use crate::error::{Error, Result};
 use crate::expiry;
 use crate::ports::git::{Checkout, CommitId, Overlay, Owner, Removal};
-use crate::steps::{BRANCH, CLUSTER, SAMPLE, uses};
+use crate::steps::{BRANCH, uses};
 
 pub struct Branch {
-    pub after_sample: bool,
+    pub needs: Vec<StepId>,
 }
 
 pub fn owner(cx: &Context) -> Owner {
@@ -26,8 +26,7 @@ impl Step<Context> for Branch {
     }
 
     fn needs(&self) -> &[StepId] {
-        // The overlay may name addresses of the cluster's network, which is there once the cluster is.
-        if self.after_sample { &[SAMPLE, CLUSTER] } else { &[CLUSTER] }
+        &self.needs
     }
 
     fn describe(&self) -> String {

@@ -155,6 +155,10 @@ impl Provider for KindProvider {
         Ok(nodes.filter(|node| node.state == ContainerState::Running).map(|node| node.container).collect())
     }
 
+    fn has_addresses(&self) -> bool {
+        true
+    }
+
     async fn address_range(&self, cx: &Context) -> Option<String> {
         let network = cx.docker().await.ok()?.network(&network::name()).await.ok()??;
         network.subnets.iter().find_map(|subnet| network::address_range(subnet))
