@@ -19,7 +19,8 @@ pub struct Asking<'a> {
 impl<'a> Asking<'a> {
     /// Refuses to begin where there is neither a terminal nor `--yes`.
     pub fn new(ui: &'a Ui, yes: bool) -> Result<Asking<'a>> {
-        if !(yes || ui.terminal && std::io::stdin().is_terminal()) {
+        let is_terminal = ui.terminal && std::io::stdin().is_terminal();
+        if !yes && !is_terminal {
             return Err(Error::usage("there is no terminal to ask on")
                 .hint("take all defaults: --yes; each answer has a flag, see --help"));
         }

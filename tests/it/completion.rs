@@ -72,7 +72,7 @@ async fn a_mistyped_environment_is_answered_with_the_one_that_was_meant() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_help_of_every_command_is_as_it_was_looked_at() {
-    let desk = Desk::new().await.with("COLUMNS", Some("80"));
+    let desk = Desk::new().await.with("COLUMNS", Some("80")).with("K8TRE_ARGOCD_MANIFEST", None);
     let mut all = String::new();
     let mut open = vec![Vec::<String>::new()];
     while let Some(path) = open.pop() {
