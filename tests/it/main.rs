@@ -31,6 +31,7 @@ mod git_push;
 mod git_rebase;
 mod git_snapshot;
 mod git_world;
+mod guarantees;
 mod hold;
 mod journal;
 mod kind;
