@@ -109,8 +109,11 @@ pub fn deploy(
         let Some(commit) = git_exec::tip(repository, branch) else { continue };
         let environment = branch.trim_start_matches("dev/").to_owned();
         put_project(cluster, repository, &commit, &environment);
-        let secret =
-            cluster.store.of_plural("secrets").find(|secret| secret["metadata"]["labels"]["developer"] == environment);
+        let is_of = |secret: &&Value| {
+            let labels = &secret["metadata"]["labels"];
+            labels["argocd.argoproj.io/secret-type"] == "cluster" && labels["developer"] == environment
+        };
+        let secret = cluster.store.of_plural("secrets").find(is_of);
         let fenced = root["spec"]["project"] != "default";
         if fenced && !cluster.store.contains("appprojects", &format!("dev-{environment}")) {
             continue;
