@@ -76,6 +76,17 @@ impl Error {
         self
     }
 
+    /// How to complete what was begun, where the command itself was right.
+    pub fn way_on(self, command: &str) -> Self {
+        let words = match self.kind {
+            _ if self.hints.iter().any(|hint| hint.contains(command)) => return self,
+            Kind::Interrupted => "go on",
+            Kind::Failed => "try again",
+            _ => return self,
+        };
+        self.hint(format!("{words}: {command}"))
+    }
+
     pub fn with_kind(mut self, kind: Kind) -> Self {
         self.kind = kind;
         self

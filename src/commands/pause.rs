@@ -9,6 +9,7 @@ use crate::cli::{NameArgs, ResumeArgs, UpArgs};
 use crate::commands::change::Change;
 use crate::commands::{App, select, up};
 use crate::error::{Error, Result};
+use crate::names::EnvName;
 use crate::providers::ClusterState;
 use crate::report::SCHEMA;
 
@@ -16,6 +17,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 pub async fn pause(app: &App, args: &NameArgs) -> Result<u8> {
     let name = select::existing_name(app, args)?;
+    let again = format!("k8tre dev pause {name}");
+    paused(app, name).await.map_err(|error| error.way_on(&again))
+}
+
+async fn paused(app: &App, name: EnvName) -> Result<u8> {
     let change = Change::begin(app, name.clone(), "dev pause")?;
     let cx = change.context(LIMIT);
     cx.provider().can_pause()?;
@@ -37,14 +43,18 @@ pub async fn pause(app: &App, args: &NameArgs) -> Result<u8> {
     // Before the stop: an interruption in the middle of it is a pause too, and `resume` mends it.
     cx.note(|facts| facts.paused_at = Some(Timestamp::now()))?;
     tokio::select! {
-        () = app.cancel.cancelled() => return Err(Error::interrupted().hint(format!("go on: k8tre dev pause {name}"))),
+        () = app.cancel.cancelled() => return Err(Error::interrupted()),
         stopped = cx.provider().stop(&cx) => stopped?,
+    }
+    match cx.provider().observe(&cx).await? {
+        ClusterState::Stopped(_) => {}
+        state => return Err(Error::failed(format!("the cluster of {name} was stopped, and is {state}"))),
     }
     let seconds = start.elapsed().as_secs_f64();
     said(app, &name, &format!("is paused, {seconds:.1} s"), freed)
 }
 
-fn said(app: &App, name: &crate::names::EnvName, what: &str, freed: Option<u64>) -> Result<u8> {
+fn said(app: &App, name: &EnvName, what: &str, freed: Option<u64>) -> Result<u8> {
     if app.ui.is_json() {
         app.ui.json(&json!({"schema": SCHEMA, "environment": name, "paused": true, "freedBytes": freed}))?;
         return Ok(0);

@@ -47,11 +47,17 @@ pub async fn run(app: &App, args: &SyncArgs) -> Result<u8> {
     }
     let report = tokio::select! {
         biased;
-        () = app.cancel.cancelled() => return Err(Error::interrupted()),
-        report = session.sync(std::future::pending()) => report?,
+        () = app.cancel.cancelled() => Err(Error::interrupted()),
+        report = session.sync(std::future::pending()) => report,
     };
+    let name = &session.name;
+    let report = report.map_err(|error| error.way_on(&format!("k8tre dev sync {name}")))?;
     report.show(app)?;
-    Ok(if report.is_fine() { 0 } else { Kind::Unhealthy.exit_code() })
+    if report.is_fine() {
+        return Ok(0);
+    }
+    app.ui.say(&format!("hint: see what is wrong: k8tre dev status {name}; try again: k8tre dev sync {name}"));
+    Ok(Kind::Unhealthy.exit_code())
 }
 
 /// Argo CD reads the branch from a remote, where only commits go: other people see it there.

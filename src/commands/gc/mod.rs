@@ -130,7 +130,7 @@ pub async fn run(app: &App, args: &GcArgs) -> Result<u8> {
             false if one.what.branch_of().is_some_and(|id| in_use.contains(id)) => {
                 ("kept", "its environment is still there".to_owned())
             }
-            false => remove(app, one).await?,
+            false => remove(app, one).await.map_err(|error| error.way_on("k8tre dev gc"))?,
         };
         if let (Some(id), "kept" | "failed") = (one.what.registered(), outcome) {
             in_use.insert(id);
@@ -203,7 +203,7 @@ async fn remove(app: &App, one: &Candidate) -> Result<(&'static str, String)> {
     let done = match &one.what {
         What::Registration(_) | What::Vcluster(_) => tokio::select! {
             biased;
-            () = app.cancel.cancelled() => return Err(Error::interrupted().hint("go on: k8tre dev gc")),
+            () = app.cancel.cancelled() => return Err(Error::interrupted()),
             done = work => done,
         },
         _ => work.await,
@@ -221,6 +221,7 @@ async fn remove(app: &App, one: &Candidate) -> Result<(&'static str, String)> {
         Err(error) if error.kind() == Kind::Interrupted => Err(error),
         // One that cannot be removed is no reason to leave the others.
         Err(error) => {
+            let error = error.way_on("k8tre dev gc");
             app.ui.error(&error);
             Ok(("failed", error.to_string()))
         }

@@ -80,7 +80,12 @@ impl<'a> Host<'a> {
     pub async fn scale(&self, replicas: u8) -> Result<()> {
         let workload = self.workload().await?.ok_or_else(|| Error::failed("the vCluster has no control plane"))?;
         let patch = json!({"spec": {"replicas": replicas}});
-        self.kube.merge(&Type::of(&workload)?, &self.names.namespace, &self.names.release, &patch).await
+        self.kube.merge(&Type::of(&workload)?, &self.names.namespace, &self.names.release, &patch).await?;
+        // What waits for the pods would wait in vain.
+        match self.workload().await?.map(|workload| workload["spec"]["replicas"] == replicas) {
+            Some(true) => Ok(()),
+            _ => Err(Error::failed(format!("the host took the change to {replicas} replicas, and does not have it"))),
+        }
     }
 
     /// A command of kubectl's on the host, to be pasted.
