@@ -4,6 +4,7 @@ mod apart;
 mod doctor;
 mod examples;
 mod expiry;
+mod images;
 mod onboard;
 mod shared;
 mod up;
@@ -23,6 +24,7 @@ use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
 pub use doctor::DoctorArgs;
 pub use expiry::{ExtendArgs, GcArgs};
+pub use images::{Images, ImagesSaveArgs};
 pub use onboard::{OnboardArgs, SettingsFile};
 pub use shared::{GcManifestArgs, RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
 use up::UP_EXAMPLES;
@@ -80,6 +82,10 @@ pub enum Command {
     /// Check this machine, its tools and your checkout: each finding with its fix.
     #[command(after_help = doctor::DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
+
+    /// What an environment needs from elsewhere, and its way to a machine without a network.
+    #[command(subcommand, alias = "image", after_help = images::IMAGES_EXAMPLES)]
+    Images(Images),
 
     /// What k8tre keeps to be quicker next time, and its removal.
     #[command(after_help = examples::CACHE)]

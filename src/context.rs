@@ -11,17 +11,19 @@ use tokio::sync::OnceCell;
 
 use crate::argocd::application::Expected;
 use crate::argocd::manifest::{self, Install, Settings};
+use crate::argocd::network;
 use crate::argocd::plugin;
 use crate::argocd::side::{ArgoCd, Sides};
+use crate::bundle;
 use crate::engine::{Events, State, StepId};
 use crate::error::{Error, Result};
 use crate::gitops::planned::Planned;
 use crate::journal::{Facts, Journal, Writer};
 use crate::overlay::{self, EnvironmentOverlay};
 use crate::ports::dirs::Dirs;
-use crate::ports::docker::Docker;
-use crate::ports::fetch::Fetcher;
-use crate::ports::git::Login;
+use crate::ports::docker::{Docker, Held};
+use crate::ports::fetch::{Fetcher, Trust};
+use crate::ports::git::{Checkout, Login};
 use crate::ports::kube::Kube;
 use crate::prerequisites::{self, Prepared};
 use crate::providers::{self, Provider};
@@ -236,6 +238,20 @@ impl Context {
             .await
     }
 
+    /// An image that this machine's Docker holds, so that nobody has to pull it.
+    pub async fn held(&self, reference: &str) -> Result<Option<Held>> {
+        bundle::held(self.docker().await?, &self.dirs.cache, reference).await
+    }
+
+    /// Those of some images that it holds.
+    pub async fn held_of(&self, references: impl IntoIterator<Item = String>) -> Result<Vec<Held>> {
+        let mut here = Vec::new();
+        for reference in references {
+            here.extend(self.held(&reference).await?);
+        }
+        Ok(here)
+    }
+
     /// Images that the cluster needs: Argo CD's, or, where that runs elsewhere, those that the branch names.
     pub async fn images(&self) -> Result<Vec<String>> {
         match self.spec.argocd.shared() {
@@ -248,6 +264,9 @@ impl Context {
     /// What the repository needs of Argo CD. The sample needs nothing, also while it is not written yet.
     pub async fn argocd_settings(&self) -> Result<Settings> {
         let mut settings = Settings::default();
+        let spec = &self.spec.network;
+        let near = if spec.has_proxy() { self.provider.near(self)? } else { Vec::new() };
+        network::add(&mut settings, spec, &near);
         if self.spec.sample {
             return Ok(settings);
         }
@@ -300,7 +319,20 @@ impl Context {
 
     /// For what comes from the network, as this run may fetch it.
     pub fn fetcher(&self) -> Fetcher {
-        Fetcher::new(&self.dirs.cache).offline(self.options.offline).ca_bundle(self.options.ca_bundle.clone())
+        let given = self.options.ca_bundle.clone().map(Trust::File);
+        let trust = given.or_else(|| self.spec.network.authorities.clone().map(Trust::Given));
+        Fetcher::new(&self.dirs.cache).offline(self.options.offline).trust(trust)
+    }
+
+    /// The repository, with a git that goes by the environment's network, where the user's own settings say nothing else.
+    pub async fn checkout(&self) -> Result<Checkout> {
+        let checkout = Checkout::open(&self.spec.repo)?;
+        let network = &self.spec.network;
+        let checkout = checkout.through(&network.variables(&[]));
+        match &network.authorities {
+            Some(pem) => checkout.trusting(pem, &self.dirs.cache).await,
+            None => Ok(checkout),
+        }
     }
 
     /// Addresses that the cluster's load balancer may hand out, as its provider knows them once it has made something.

@@ -4,6 +4,7 @@
 
 pub mod argocd;
 pub mod audit;
+pub mod bundle;
 pub mod capacity;
 pub mod causes;
 pub mod cli;
@@ -16,6 +17,7 @@ pub mod expiry;
 pub mod gitops;
 pub mod journal;
 pub mod names;
+pub mod needed;
 pub mod overlay;
 pub mod plan;
 pub mod ports;

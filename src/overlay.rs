@@ -17,6 +17,7 @@ use crate::gitops::repository::Repository;
 use crate::gitops::scope::{self, Misfit, misfits};
 use crate::gitops::touched::Side;
 use crate::gitops::tree::{MemoryTree, Tree};
+use crate::gitops::unseen::{self, Unseen};
 use crate::ports::git::{Checkout, CommitId, CommitTree};
 use crate::sample;
 use crate::spec::{ProviderSpec, Spec};
@@ -189,6 +190,20 @@ pub fn planned(spec: &Spec, cluster_name: &str, is_written: bool) -> Result<Vec<
     let checkout = Checkout::open(&spec.repo)?;
     let commit = checkout.tip(&spec.name.branch())?.map_or_else(|| checkout.resolve(&spec.base), Ok)?;
     planned_of(spec, cluster_name, &checkout.tree(commit)?)
+}
+
+/// What of these Applications the files do not tell.
+pub fn unseen(spec: &Spec, cluster_name: &str, is_written: bool) -> Result<Vec<Unseen>> {
+    let of = |tree: &dyn Tree| -> Result<Vec<Unseen>> {
+        let built = build(spec, cluster_name, None, tree)?;
+        Ok(unseen::all(&built.made.tree(tree), &built.prediction))
+    };
+    if !is_written {
+        return of(&sample_tree());
+    }
+    let checkout = Checkout::open(&spec.repo)?;
+    let commit = checkout.tip(&spec.name.branch())?.map_or_else(|| checkout.resolve(&spec.base), Ok)?;
+    of(&checkout.tree(commit)?)
 }
 
 fn planned_of(spec: &Spec, cluster_name: &str, tree: &dyn Tree) -> Result<Vec<Planned>> {

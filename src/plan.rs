@@ -17,6 +17,7 @@ use crate::steps::git_server::GitServer;
 use crate::steps::identity::Identity;
 use crate::steps::images::Images;
 use crate::steps::kubeconfig::MergedKubeconfig;
+use crate::steps::node_network::NodeNetwork;
 use crate::steps::prerequisites::Prerequisites;
 use crate::steps::project::Project;
 use crate::steps::publish::Publish;
@@ -28,8 +29,8 @@ use crate::steps::root::Root;
 use crate::steps::sample::Sample;
 use crate::steps::secrets::Secrets;
 use crate::steps::{
-    ARGOCD, ARGOCD_CONFIG, ARGOCD_SETTINGS, ARGOCD_UI, CLUSTER, GIT_SERVER, PROJECT, PUBLISH, REGISTRATION,
-    REPOSITORY_ACCESS, SAMPLE, SECRETS,
+    ARGOCD, ARGOCD_CONFIG, ARGOCD_SETTINGS, ARGOCD_UI, CLUSTER, GIT_SERVER, NODE_NETWORK, PROJECT, PUBLISH,
+    REGISTRATION, REPOSITORY_ACCESS, SAMPLE, SECRETS,
 };
 
 pub fn steps(spec: &Spec) -> Steps<Context> {
@@ -47,7 +48,13 @@ pub fn steps(spec: &Spec) -> Steps<Context> {
     if spec.expires.is_some() && provider.owns_cluster() {
         steps.push(Box::new(Expiry));
     }
-    steps.push(Box::new(Images { provider: providers::of(spec) }));
+    // The nodes' containerd starts again when it is told of the network: images are copied into it after that.
+    let tells_nodes = spec.network.is_for_nodes() && provider.loads_images();
+    if tells_nodes {
+        steps.push(Box::new(NodeNetwork));
+    }
+    let before = if tells_nodes { NODE_NETWORK } else { CLUSTER };
+    steps.push(Box::new(Images { provider: providers::of(spec), needs: vec![before] }));
     if !spec.prerequisites.is_empty() {
         steps.push(Box::new(Prerequisites));
     }

@@ -44,16 +44,19 @@ impl Prepared {
     }
 }
 
+/// Containers of the pods that an object makes.
+pub fn containers(object: &Value) -> Vec<&Value> {
+    let pod = ["/spec/template/spec", "/spec", "/spec/jobTemplate/spec/template/spec"];
+    let pods = pod.iter().filter_map(|pointer| object.pointer(pointer));
+    let lists = pods.flat_map(|pod| [&pod["containers"], &pod["initContainers"]]);
+    lists.filter_map(Value::as_array).flatten().collect()
+}
+
 /// Images of the pods that some objects make.
-fn images(objects: &[Value]) -> Vec<String> {
-    let mut images = Vec::new();
-    for object in objects {
-        let pod = ["/spec/template/spec", "/spec", "/spec/jobTemplate/spec/template/spec"];
-        let pods = pod.iter().filter_map(|pointer| object.pointer(pointer));
-        let lists = pods.flat_map(|pod| [&pod["containers"], &pod["initContainers"]]);
-        let containers = lists.filter_map(Value::as_array).flatten();
-        images.extend(containers.filter_map(|container| container["image"].as_str()).map(str::to_owned));
-    }
+pub fn images(objects: &[Value]) -> Vec<String> {
+    let containers = objects.iter().flat_map(containers);
+    let mut images: Vec<String> =
+        containers.filter_map(|container| container["image"].as_str()).map(str::to_owned).collect();
     images.sort();
     images.dedup();
     images
@@ -72,10 +75,10 @@ pub async fn prepare(prerequisites: &[Prerequisite], fetcher: &Fetcher) -> Resul
 async fn one(prerequisite: &Prerequisite, fetcher: &Fetcher) -> Result<Prepared> {
     let text = match (&prerequisite.manifest, &prerequisite.chart) {
         (Some(manifest), _) => {
-            let path = local(prerequisite, manifest, "yaml", fetcher).await?;
+            let path = local(prerequisite, manifest, fetcher).await?;
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?
         }
-        (None, Some(chart)) => render(prerequisite, &local(prerequisite, chart, "tgz", fetcher).await?).await?,
+        (None, Some(chart)) => render(prerequisite, &local(prerequisite, chart, fetcher).await?).await?,
         (None, None) => return Err(Error::usage("it names neither a manifest nor a chart")),
     };
     let namespace = prerequisite.namespace.clone();
@@ -118,13 +121,24 @@ async fn one(prerequisite: &Prerequisite, fetcher: &Fetcher) -> Result<Prepared>
     Ok(prepared)
 }
 
+/// What is fetched of a prerequisite; none if it is a file.
+pub fn wanted(prerequisite: &Prerequisite) -> Option<Wanted> {
+    let (place, ending) = match (&prerequisite.manifest, &prerequisite.chart) {
+        (Some(manifest), _) => (manifest, "yaml"),
+        (None, Some(chart)) => (chart, "tgz"),
+        (None, None) => return None,
+    };
+    if !place.contains("://") {
+        return None;
+    }
+    let sha256 = prerequisite.sha256.clone().unwrap_or_default().to_lowercase();
+    let name = format!("prerequisite-{}-{}.{ending}", prerequisite.name, sha256.get(..12).unwrap_or_default());
+    Some(Wanted { url: place.clone(), name, sha256: Checksum::Known(sha256), limit: SIZE_LIMIT, executable: false })
+}
+
 /// The file, fetched if it is an address.
-async fn local(prerequisite: &Prerequisite, place: &str, ending: &str, fetcher: &Fetcher) -> Result<PathBuf> {
-    if place.contains("://") {
-        let sha256 = prerequisite.sha256.clone().unwrap_or_default().to_lowercase();
-        let name = format!("prerequisite-{}-{}.{ending}", prerequisite.name, sha256.get(..12).unwrap_or_default());
-        let url = place.to_owned();
-        let wanted = Wanted { url, name, sha256: Checksum::Known(sha256), limit: SIZE_LIMIT, executable: false };
+async fn local(prerequisite: &Prerequisite, place: &str, fetcher: &Fetcher) -> Result<PathBuf> {
+    if let Some(wanted) = wanted(prerequisite) {
         return fetcher.get(&wanted).await;
     }
     let path = PathBuf::from(place);

@@ -2,6 +2,7 @@
 //!
 //! The spec is kept in the journal, so that a later `up`, `status` or `down` needs no flags.
 
+mod network;
 mod vcluster;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use crate::gitops::preset::Preset;
 use crate::gitops::windows::Holds;
 use crate::gitops::world::IN_CLUSTER;
 use crate::names::EnvName;
+pub use network::NetworkSpec;
 pub use vcluster::{Expose, PodSecurity, VCLUSTER_KUBERNETES, VCLUSTER_VERSION, VclusterSpec};
 
 /// Argo CD's version that k8tre is tested with, and whose manifest checksum it knows.
@@ -54,6 +56,9 @@ pub struct Spec {
     /// What the cluster has to have before Argo CD, in this order.
     #[serde(default)]
     pub prerequisites: Vec<Prerequisite>,
+    /// Whom to trust on the network, and what stands between it and the rest of the world.
+    #[serde(default, skip_serializing_if = "NetworkSpec::is_empty")]
+    pub network: NetworkSpec,
     /// Applications that are not synced by themselves for a time.
     #[serde(default)]
     pub holds: Holds,

@@ -37,6 +37,17 @@ pub struct Settings {
     /// Sidecar containers of the repo-server, which run its image, and their volumes.
     pub sidecars: Vec<Value>,
     pub volumes: Vec<Value>,
+    pub repo_server: RepoServer,
+}
+
+/// What the repo-server gets besides; its sidecars get it, too.
+#[derive(Debug, Clone, Default)]
+pub struct RepoServer {
+    pub env_from: Vec<Value>,
+    pub mounts: Vec<Value>,
+    /// Init containers, which run its image.
+    pub init: Vec<Value>,
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// An Ingress or LoadBalancer without an address is healthy here: nothing on a laptop hands out
@@ -210,6 +221,11 @@ fn configure(object: &mut Value, name: &str, spec: &ArgoCdSpec, settings: &Setti
 
 fn workload(object: &mut Value, name: &str, settings: &Settings) {
     object["spec"]["replicas"] = json!(1);
+    if name == "argocd-repo-server" {
+        for (key, value) in &settings.repo_server.annotations {
+            object["spec"]["template"]["metadata"]["annotations"][key] = json!(value);
+        }
+    }
     let pod = &mut object["spec"]["template"]["spec"];
     let plugins = name == "argocd-repo-server" && !settings.sidecars.is_empty();
     match name {
@@ -219,19 +235,8 @@ fn workload(object: &mut Value, name: &str, settings: &Settings) {
         "argocd-repo-server" if !plugins => drop(pod.as_object_mut().and_then(|pod| pod.remove("initContainers"))),
         _ => {}
     }
-    if plugins {
-        let image = pod["containers"][0]["image"].clone();
-        let sidecars: Vec<Value> = settings
-            .sidecars
-            .iter()
-            .cloned()
-            .map(|mut sidecar| {
-                sidecar["image"] = image.clone();
-                sidecar
-            })
-            .collect();
-        append(&mut pod["containers"], &sidecars);
-        append(&mut pod["volumes"], &settings.volumes);
+    if name == "argocd-repo-server" {
+        repo_server(pod, settings);
     }
     for list in ["containers", "initContainers"] {
         for container in pod[list].as_array_mut().into_iter().flatten() {
@@ -246,9 +251,33 @@ fn workload(object: &mut Value, name: &str, settings: &Settings) {
     }
 }
 
-fn append(list: &mut Value, more: &[Value]) {
-    if let Some(list) = list.as_array_mut() {
-        list.extend(more.iter().cloned());
+fn repo_server(pod: &mut Value, settings: &Settings) {
+    let image = pod["containers"][0]["image"].clone();
+    let with_image = |containers: &[Value]| -> Vec<Value> {
+        let of_image = |container: &Value| {
+            let mut container = container.clone();
+            container["image"] = image.clone();
+            container
+        };
+        containers.iter().map(of_image).collect()
+    };
+    append(pod, "containers", &with_image(&settings.sidecars));
+    append(pod, "volumes", &settings.volumes);
+    for container in pod["containers"].as_array_mut().into_iter().flatten() {
+        append(container, "envFrom", &settings.repo_server.env_from);
+        append(container, "volumeMounts", &settings.repo_server.mounts);
+    }
+    append(pod, "initContainers", &with_image(&settings.repo_server.init));
+}
+
+/// Adds to a list of a pod or container, which need not be there yet.
+fn append(object: &mut Value, list: &str, more: &[Value]) {
+    if more.is_empty() {
+        return;
+    }
+    match &mut object[list] {
+        Value::Array(list) => list.extend(more.iter().cloned()),
+        other => *other = Value::Array(more.to_vec()),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod application;
 pub mod held;
 pub mod manifest;
+pub mod network;
 pub mod plugin;
 pub mod side;
 pub mod source;

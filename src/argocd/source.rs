@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::error::{Result, ResultExt};
 use crate::ports::environment;
 use crate::ports::fetch::{Checksum, Wanted};
+use crate::spec::ArgoCdSpec;
 
 /// Checksums of the releases that k8tre is tested with.
 const KNOWN: [(&str, &str); 1] = [("v3.6.1", "7be23ca7d9ca3d3074dee8332f1ca92a933b990cee7c9cf22cf3843ee8c2913e")];
@@ -18,10 +19,17 @@ pub async fn manifest(cx: &Context) -> Result<String> {
             .with_context(|| format!("cannot read Argo CD's manifest {}", file.display()))
             .hint("give the `install.yaml` of a release: --argocd-manifest FILE");
     }
-    let version = &cx.spec.argocd.version;
+    let wanted = wanted(&cx.spec.argocd);
+    let path = cx.fetcher().get(&wanted).await.hint("give the manifest as a file: --argocd-manifest FILE")?;
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The manifest as it is fetched. `K8TRE_ARGOCD_URL` names a mirror.
+pub fn wanted(spec: &ArgoCdSpec) -> Wanted {
+    let version = &spec.version;
     let base = environment::var("K8TRE_ARGOCD_URL").unwrap_or_else(|| PUBLISHER.to_owned());
     let url = format!("{base}/{version}/manifests/install.yaml");
-    let wanted = Wanted {
+    Wanted {
         sha256: match KNOWN.iter().find(|(known, _)| known == version) {
             Some((_, sha256)) => Checksum::Known((*sha256).to_owned()),
             // The publisher offers no checksum file for it: what comes first is what is trusted.
@@ -31,7 +39,5 @@ pub async fn manifest(cx: &Context) -> Result<String> {
         name: format!("argocd-{version}-install.yaml"),
         limit: SIZE_LIMIT,
         executable: false,
-    };
-    let path = cx.fetcher().get(&wanted).await.hint("give the manifest as a file: --argocd-manifest FILE")?;
-    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
 }

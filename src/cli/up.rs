@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::values::{duration, key_value, life};
+use super::values::{duration, key_value, life, mirror};
 use super::{NameArgs, SharedArgs, VclusterArgs};
 use crate::completion;
 use crate::settings::{ProviderKind, SourceKind};
@@ -89,6 +89,9 @@ pub struct UpArgs {
     /// kind configuration: single, workers, ingress, or a file [default: single].
     #[arg(long, value_name = "NAME|FILE", env = "K8TRE_KIND_CONFIG", help_heading = "Cluster")]
     pub kind_config: Option<String>,
+    /// An address that the nodes ask in place of a registry, as docker.io=https://mirror.example.org; can be repeated.
+    #[arg(long = "registry-mirror", value_name = "REGISTRY=URL", value_parser = mirror, help_heading = "Cluster")]
+    pub registry_mirrors: Vec<(String, String)>,
     /// Add the cluster to your own kubeconfig too; your current context stays.
     #[arg(long, help_heading = "Cluster")]
     pub merge_kubeconfig: bool,
@@ -144,7 +147,10 @@ pub struct RunArgs {
     /// Fetch nothing; say what is missing and where to put it.
     #[arg(long, env = "K8TRE_OFFLINE", help_heading = "This run")]
     pub offline: bool,
-    /// Certificates to trust besides the system's when fetching (PEM).
+    /// A file that `k8tre images save` wrote: its images and files are verified and used.
+    #[arg(long, value_name = "FILE", help_heading = "This run")]
+    pub bundle: Option<PathBuf>,
+    /// Certificates to trust besides the system's (PEM): when fetching, by git, in the nodes, and by Argo CD's repository server.
     #[arg(long, value_name = "FILE", env = "K8TRE_CA_BUNDLE", help_heading = "This run")]
     pub ca_bundle: Option<PathBuf>,
     /// Say what would be done, and do nothing.
@@ -164,6 +170,7 @@ impl Default for RunArgs {
             keep_on_failure: false,
             no_prepare: false,
             offline: false,
+            bundle: None,
             ca_bundle: None,
             dry_run: false,
             yes: false,

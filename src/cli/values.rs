@@ -20,6 +20,12 @@ pub fn key_value(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+/// `REGISTRY=URL`.
+pub fn mirror(text: &str) -> Result<(String, String), String> {
+    let (registry, url) = text.split_once('=').ok_or("a mirror is written REGISTRY=URL")?;
+    Ok((registry.to_owned(), url.to_owned()))
+}
+
 /// `90s`, `10m`, `1h 30m`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<u64>() {

@@ -13,6 +13,7 @@ mod gc;
 mod graph;
 mod ground;
 mod hold;
+mod images;
 mod internal;
 mod kubeconfig;
 mod lint;
@@ -88,6 +89,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
     match command {
         Command::Onboard(args) => onboard::run(&app, &args).await,
         Command::Shared(command) => shared::run(&app, &command).await,
+        Command::Images(command) => images::run(&app, &command).await,
         Command::Lint(args) => lint::run(&app, &args),
         Command::Cache(args) => cache::run(&app, &args).await,
         Command::Doctor(args) => doctor::run(&app, &args).await,

@@ -6,10 +6,9 @@ use serde::Serialize;
 
 use crate::cli::UpArgs;
 use crate::commands::{App, up};
-use crate::context::{Context, Record};
+use crate::context::Context;
 use crate::engine::{Engine, State};
 use crate::error::{Error, Result};
-use crate::journal::{self, Journal};
 use crate::report::{SCHEMA, table};
 use crate::text::one_line;
 
@@ -24,11 +23,8 @@ struct Row {
 }
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
-    let (name, spec) = up::settle(app, args).await?;
-    let saved = journal::read(&app.dirs, &name)?;
-    let journal = saved.map(|saved| Journal { spec: spec.clone(), ..saved }).unwrap_or_else(|| Journal::new(spec));
-    let facts = Box::new(journal.facts.clone());
-    let cx = Context::new(&journal, Record::Reading(facts), app.dirs.clone(), up::options(args), app.ui.clone());
+    let cx = up::looking(app, args).await?;
+    let name = &cx.spec.name;
     let steps = crate::plan::steps(&cx.spec);
     let engine = Engine { steps: &steps, ledger: &Nothing, events: &(), cancel: app.cancel.clone() };
     let states = engine.observe(&cx, LIMIT).await;

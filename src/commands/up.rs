@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::cli::UpArgs;
-use crate::commands::{App, plan, select, shared, source, use_app};
+use crate::commands::{App, images, plan, select, shared, source, use_app};
 use crate::context::{Context, Options, Record};
 use crate::engine::{Engine, Outcome, Walk};
 use crate::error::{Error, Kind, Result, ResultExt};
@@ -15,6 +15,7 @@ use crate::gitops::tree::Tree;
 use crate::gitops::windows;
 use crate::journal::{self, Journal, Lock, Writer};
 use crate::names::EnvName;
+use crate::ports::fetch::Fetcher;
 use crate::ports::git::{Checkout, Login};
 use crate::preflight::{self, Severity};
 use crate::providers::{existing, vcluster};
@@ -23,7 +24,7 @@ use crate::settings::{self, FileSettings, Found};
 use crate::shared::{credentials, place};
 use crate::spec::Spec;
 use crate::steps::{branch, secrets};
-use crate::{gitops, overlay, sample};
+use crate::{gitops, needed, overlay, sample};
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.run.dry_run {
@@ -95,10 +96,19 @@ async fn prepare(app: &App, args: &UpArgs, spec: Spec) -> Result<(Journal, Conte
     Ok((journal, looking))
 }
 
+/// For a look at what is meant, which changes nothing.
+pub async fn looking(app: &App, args: &UpArgs) -> Result<Context> {
+    let (name, spec) = settle(app, args).await?;
+    let saved = journal::read(&app.dirs, &name)?;
+    let journal = saved.map(|saved| Journal { spec: spec.clone(), ..saved }).unwrap_or_else(|| Journal::new(spec));
+    let facts = Box::new(journal.facts.clone());
+    Ok(Context::new(&journal, Record::Reading(facts), app.dirs.clone(), options(args), app.ui.clone()))
+}
+
 /// The login that a shared Argo CD is to get, read before anything is made.
 async fn login(args: &UpArgs, cx: &Context) -> Result<Option<Login>> {
     let Some(from) = &args.shared.repo_credentials else { return Ok(None) };
-    credentials::read(from, &Checkout::open(&cx.spec.repo)?, &cx.spec.source.url()).await.map(Some)
+    credentials::read(from, &cx.checkout().await?, &cx.spec.source.url()).await.map(Some)
 }
 
 /// The spec that flags, variables, files and the journal add up to.
@@ -145,6 +155,7 @@ pub async fn settle(app: &App, args: &UpArgs) -> Result<(EnvName, Spec)> {
     ];
     let vendor_is_open = args.vendor.is_none() && saved.is_none() && files.iter().all(|file| file.vendor.is_none());
     let mut spec = settings::settle(&name, args, saved.as_ref().map(|saved| &saved.spec), &files, found)?;
+    spec.network = settings::network(args, saved.as_ref().map(|saved| &saved.spec), &files)?;
     let tree = match &checkout {
         Some(checkout) => Some(checkout.tree(checkout.head()?)?),
         None => None,
@@ -204,7 +215,7 @@ pub fn options(args: &UpArgs) -> Options {
 /// All that can be known to be wrong before anything is made; returns what will be changed of what others use.
 async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<Option<String>> {
     if !cx.spec.sample || sample::is_sample(&cx.spec.repo).await? {
-        let checkout = Checkout::open(&cx.spec.repo)?;
+        let checkout = cx.checkout().await?;
         checkout.check_branch(&cx.spec.name.branch(), &branch::owner(cx)).await?;
         checkout.identity().await?;
         cx.overlay().await?.check(&cx.spec)?;
@@ -223,8 +234,16 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<Option<String>>
         sample::check_empty(&cx.spec.repo)?;
         overlay::check_sample(&cx.spec, &cx.cluster_name())?;
     }
+    // Verified, and its files brought, before anything is asked of it.
+    let bundle = match &args.run.bundle {
+        Some(file) => Some(images::open(app, file).await?),
+        None => None,
+    };
     let checked = cx.provider().check(cx).await?;
     let mut findings = checked.findings;
+    if cx.options.offline && checked.absent {
+        findings.extend(needed::findings(cx, bundle.as_ref()).await?);
+    }
     if checked.absent {
         // What is there already has shown that it can be.
         findings.extend(preflight::run(&preflight::Context::of(cx, checked.nodes).await).await);
@@ -234,6 +253,13 @@ async fn check(app: &App, cx: &Context, args: &UpArgs) -> Result<Option<String>>
         app.ui.warn(&format!("{}{fix}", finding.what));
     }
     preflight::verdict(&preflight::sorted(findings))?;
+    if let Some(bundle) = bundle.filter(|_| cx.provider().loads_images()) {
+        images::load(app, &bundle, cx.docker().await?).await?;
+    }
+    if let Some(file) = &cx.options.ca_bundle {
+        // Where the cluster is there already, no finding has told it.
+        Fetcher::authorities_in(file).map_err(|error| error.with_kind(Kind::Preflight))?;
+    }
     if checked.absent {
         cx.provider().fetch(cx).await.map_err(|error| error.with_kind(Kind::Preflight))?;
     }

@@ -26,7 +26,7 @@ pub async fn run(app: &App, args: &UseArgs) -> Result<u8> {
     let argocd = change.argocd(&cx).await?;
     let (full, folder) = chosen(&cx, &args.app).await?;
     change.check_branch(&cx).await?;
-    let checkout = Checkout::open(&cx.spec.repo)?;
+    let checkout = cx.checkout().await?;
     let tip = checkout.tip(&cx.spec.name.branch())?;
     let tip = tip.ok_or_else(|| Error::failed("the branch is gone").hint(format!("k8tre dev up {}", change.name)))?;
     let origin = uses::origin(&cx, &checkout, tip)?;

@@ -1,8 +1,9 @@
 //! As much of kustomize as decides about ApplicationSets and about where objects go: resources, components, patches,
-//! namespaces, prefixes and suffixes of names.
+//! namespaces, prefixes and suffixes of names; and which images their containers have.
 //!
 //! What is not followed (replacements, generators, remote resources) is a finding, and never guessed.
 
+mod images;
 mod patch;
 
 use std::collections::BTreeSet;
@@ -193,6 +194,9 @@ pub fn transform(
             let line = lines.at(&format!("/{field}/{index}"));
             patch::apply(patch, file, line, objects, read, &mut findings)?;
         }
+    }
+    if let Some(entries) = value.get("images").and_then(Value::as_array) {
+        images::apply(entries, objects);
     }
     let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (namespace, prefix, suffix) = (text("namespace"), text("namePrefix"), text("nameSuffix"));

@@ -34,6 +34,7 @@ mod templates;
 mod testing;
 pub mod touched;
 pub mod tree;
+pub mod unseen;
 pub mod url;
 pub mod vendor;
 pub mod windows;

@@ -3,6 +3,9 @@
 //! Nothing that was not verified is ever found under its final name: a download goes to a temporary
 //! file beside it, is checked there, and is then renamed.
 
+mod authorities;
+mod cache;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Proxy};
 
 use crate::error::{Error, Result, ResultExt};
@@ -19,6 +22,9 @@ use crate::ports::dirs;
 use crate::ports::machine::proxy_variables;
 use crate::redact::without_user;
 use crate::text::hex;
+
+pub use authorities::{SYSTEM, Trust, certificates, each, system};
+pub use cache::Brought;
 
 const CHECKSUM_LIMIT: u64 = 64 << 10;
 
@@ -50,7 +56,7 @@ pub struct Wanted {
 pub struct Fetcher {
     cache: PathBuf,
     offline: bool,
-    ca_bundle: Option<PathBuf>,
+    trust: Option<Trust>,
     limit: Duration,
     proxies: BTreeMap<&'static str, String>,
 }
@@ -60,7 +66,7 @@ impl Fetcher {
         Fetcher {
             cache: cache.into(),
             offline: false,
-            ca_bundle: None,
+            trust: None,
             limit: Duration::from_secs(300),
             proxies: proxy_variables(),
         }
@@ -72,9 +78,14 @@ impl Fetcher {
         self
     }
 
-    /// A PEM file with the certificate authorities to trust, in place of the public ones, as with curl.
-    pub fn ca_bundle(mut self, path: Option<PathBuf>) -> Fetcher {
-        self.ca_bundle = path;
+    /// A PEM file with certificate authorities to trust besides the system's.
+    pub fn ca_bundle(self, path: Option<PathBuf>) -> Fetcher {
+        self.trust(path.map(Trust::File))
+    }
+
+    /// Authorities to trust besides the system's.
+    pub fn trust(mut self, trust: Option<Trust>) -> Fetcher {
+        self.trust = trust;
         self
     }
 
@@ -118,7 +129,7 @@ impl Fetcher {
 
     /// How many certificates the file of authorities has; an error says what is wrong with it.
     pub fn authorities_in(path: &Path) -> Result<usize> {
-        authorities(path).map(|all| all.len())
+        authorities::read(path).map(|all| all.len())
     }
 
     fn get_blocking(&self, wanted: &Wanted) -> Result<PathBuf> {
@@ -228,9 +239,9 @@ impl Fetcher {
     }
 
     fn agent(&self) -> Result<Agent> {
-        let tls = match &self.ca_bundle {
+        let tls = match &self.trust {
             None => TlsConfig::builder().build(),
-            Some(path) => TlsConfig::builder().root_certs(RootCerts::new_with_certs(&authorities(path)?)).build(),
+            Some(trust) => TlsConfig::builder().root_certs(trust.roots()?).build(),
         };
         let config = Agent::config_builder()
             .tls_config(tls)
@@ -271,25 +282,6 @@ fn proxy(variables: &BTreeMap<&'static str, String>) -> Option<Proxy> {
     builder.build().ok()
 }
 
-fn authorities(path: &Path) -> Result<Vec<Certificate<'static>>> {
-    let read = || -> Result<Vec<Certificate<'static>>> {
-        let pem = fs::read(path)?;
-        let items = parse_pem(&pem).collect::<Result<Vec<_>, _>>()?;
-        let found: Vec<_> = items
-            .into_iter()
-            .filter_map(|item| match item {
-                PemItem::Certificate(certificate) => Some(certificate),
-                _ => None,
-            })
-            .collect();
-        if found.is_empty() {
-            return Err(Error::failed("it holds no certificate"));
-        }
-        Ok(found)
-    };
-    read().with_context(|| format!("cannot use the CA bundle {}", path.display()))
-}
-
 /// The first thing in a checksum file that is a SHA-256.
 fn first_sha256(text: &str) -> Result<String> {
     let is_sha256 = |word: &&str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -305,7 +297,7 @@ fn sha256_of(path: &Path) -> Result<String> {
 }
 
 /// Copies, and returns the SHA-256 and the length of what was copied.
-fn copy_hashed(from: &mut impl Read, to: &mut impl Write) -> Result<(String, u64)> {
+pub fn copy_hashed(from: &mut impl Read, to: &mut impl Write) -> Result<(String, u64)> {
     let (mut hash, mut total, mut buffer) = (Sha256::new(), 0, vec![0; 128 << 10]);
     loop {
         let read = from.read(&mut buffer)?;

@@ -6,15 +6,7 @@ use async_trait::async_trait;
 
 use super::{Check, Context, Finding};
 use crate::error::Result;
-use crate::ports::fetch::Fetcher;
-
-/// The system's own, which say nothing about this network.
-const SYSTEM: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
+use crate::ports::fetch::{Fetcher, SYSTEM};
 
 pub struct Authorities;
 
@@ -42,6 +34,7 @@ impl Check for Authorities {
                 findings.push(Finding::warning("ca-file", what).why(why).fix(format!("unset {name}")));
             }
         }
+        // The system's say nothing about this network.
         let own = |file: &Path| !SYSTEM.iter().any(|system| file == Path::new(system));
         let usable = cx.authorities.iter().find(|(_, file)| own(file) && Fetcher::authorities_in(file).is_ok());
         if let (None, Some((name, file))) = (&cx.ca_bundle, usable) {

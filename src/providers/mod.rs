@@ -102,6 +102,20 @@ pub trait Provider: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Whether its nodes know the authorities and mirrors of the network around them. Nodes that others made are theirs.
+    async fn has_network(&self, _cx: &Context) -> Result<bool> {
+        Ok(true)
+    }
+
+    async fn set_network(&self, _cx: &Context) -> Result<()> {
+        Ok(())
+    }
+
+    /// What its pods reach without a proxy: ranges of addresses and names.
+    fn near(&self, _cx: &Context) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Whether its network has addresses for a load balancer in the cluster, which the branch may name.
     fn has_addresses(&self) -> bool {
         false

@@ -2,6 +2,7 @@
 //!
 //! The files are read here; `settle` puts all answers together.
 
+mod network;
 mod provider;
 mod settle;
 pub mod write;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::prerequisites;
 use crate::spec::{Prerequisite, PresetSpec, SecretsMode};
 
+pub use network::{FileNetwork, network};
 pub use provider::VclusterFile;
 pub use settle::{Found, of_name, settle};
 
@@ -68,6 +70,7 @@ pub struct FileSettings {
     pub max_file_size: Option<String>,
     /// Contexts of the user's kubeconfig that no environment may be registered in or put into: names, or beginnings with a `*`.
     pub protected_contexts: Vec<String>,
+    pub network: FileNetwork,
     pub argocd: FileArgoCd,
     pub preset: PresetSpec,
     pub secrets: FileSecrets,
@@ -156,7 +159,7 @@ impl FileSettings {
     /// Paths in a file are meant from where the file is.
     fn anchor(&mut self, folder: &Path) {
         let files = self.prerequisites.iter_mut().filter_map(|prerequisite| prerequisite.values.as_mut());
-        let files = files.chain(&mut self.argocd.manifest);
+        let files = files.chain(&mut self.argocd.manifest).chain(&mut self.network.ca_bundle);
         files
             .chain(&mut self.vcluster.chart)
             .chain(&mut self.vcluster.values)

@@ -129,6 +129,7 @@ pub fn settle(
         source,
         secrets: secrets(files, found.lists_secrets),
         prerequisites: prerequisites(files),
+        network: saved.map(|s| s.network.clone()).unwrap_or_default(),
         holds: saved.map(|s| s.holds.clone()).unwrap_or_default(),
         uses: saved.map(|s| s.uses.clone()).unwrap_or_default(),
         expires: expires(args, saved, files, Timestamp::now())?,

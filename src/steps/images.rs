@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::ports::docker::full_reference;
+use crate::ports::docker::{Held, full_reference};
 use crate::ports::kube::Type;
+use crate::prerequisites;
 use crate::providers::Provider;
 use crate::steps::{CLUSTER, IMAGES};
 
@@ -18,22 +19,20 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 pub struct Images {
     pub provider: Box<dyn Provider>,
+    pub needs: Vec<StepId>,
 }
 
 /// For each running node, the images that Docker has and the node has not.
-async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
+async fn missing(cx: &Context) -> Result<Vec<(String, Vec<Held>)>> {
     let docker = cx.docker().await?;
-    let mut here = Vec::new();
-    let prerequisites = cx.outlined_prerequisites().await?.iter().flat_map(|one| one.images.clone());
-    for image in cx.images().await?.into_iter().chain(prerequisites) {
-        if docker.image_present(&image).await? {
-            here.push(image);
-        }
-    }
+    let mut wanted: BTreeSet<String> = cx.images().await?.into_iter().collect();
+    wanted.extend(cx.outlined_prerequisites().await?.iter().flat_map(|one| one.images.clone()));
+    wanted.extend(cx.planned().await?.iter().flat_map(|one| prerequisites::images(std::slice::from_ref(&one.object))));
+    let here = cx.held_of(wanted).await?;
     // The kubelet's own list is one question to the API server; a look into the node is a process.
     if let Some(kube) = cx.kube().await? {
         let nodes = kube.list(&Type::new("v1", "Node"), "", "").await.unwrap_or_default();
-        if !nodes.is_empty() && nodes.iter().all(|node| here.iter().all(|image| lists(node, image))) {
+        if !nodes.is_empty() && nodes.iter().all(|node| here.iter().all(|image| lists(node, &image.reference))) {
             return Ok(Vec::new());
         }
     }
@@ -43,8 +42,8 @@ async fn missing(cx: &Context) -> Result<Vec<(String, Vec<String>)>> {
     }
     for node in cx.provider().image_nodes(cx).await? {
         let there: BTreeSet<String> = docker.images_in_node(&node).await?;
-        let lacking: Vec<String> =
-            here.iter().filter(|image| !there.contains(&full_reference(image))).cloned().collect();
+        let lacking: Vec<Held> =
+            here.iter().filter(|image| !there.contains(&full_reference(&image.reference))).cloned().collect();
         if !lacking.is_empty() {
             missing.push((node, lacking));
         }
@@ -65,7 +64,7 @@ impl Step<Context> for Images {
     }
 
     fn needs(&self) -> &[StepId] {
-        &[CLUSTER]
+        &self.needs
     }
 
     fn inside(&self) -> Option<StepId> {
@@ -97,7 +96,10 @@ impl Step<Context> for Images {
         let missing = missing(cx).await?;
         Ok(match missing.first() {
             None => State::Ready,
-            Some((node, images)) => State::Drifted(format!("{node} lacks {}", images.join(", "))),
+            Some((node, images)) => {
+                let images: Vec<&str> = images.iter().map(|image| image.reference.as_str()).collect();
+                State::Drifted(format!("{node} lacks {}", images.join(", ")))
+            }
         })
     }
 
@@ -108,8 +110,7 @@ impl Step<Context> for Images {
         let docker = cx.docker().await?;
         for (node, images) in missing(cx).await? {
             cx.detail(IMAGES, &format!("copying {} images into {node}", images.len()));
-            let references: Vec<&str> = images.iter().map(String::as_str).collect();
-            docker.load_images(&node, &references, LIMIT).await?;
+            docker.load_images(&node, &images, LIMIT).await?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::context::Context;
 use crate::engine::{State, Step, StepId};
 use crate::error::Result;
-use crate::ports::git::{Checkout, PushTarget};
+use crate::ports::git::PushTarget;
 use crate::steps::publish::compared;
 use crate::steps::{BRANCH, PUBLISH, branch};
 
@@ -44,7 +44,7 @@ impl Step<Context> for PublishRemote {
     }
 
     async fn observe(&self, cx: &Context) -> Result<State> {
-        let checkout = Checkout::open(&cx.spec.repo)?;
+        let checkout = cx.checkout().await?;
         let branch = cx.spec.name.branch();
         let Some(tip) = checkout.tip(&branch)? else { return Ok(State::Absent) };
         let there = checkout.check_remote_branch(&self.target(), &branch, &branch::owner(cx)).await?;
@@ -52,7 +52,7 @@ impl Step<Context> for PublishRemote {
     }
 
     async fn apply(&self, cx: &Context) -> Result<()> {
-        let checkout = Checkout::open(&cx.spec.repo)?;
+        let checkout = cx.checkout().await?;
         let tip = branch::tip(cx, &checkout)?;
         let now = Timestamp::now();
         let owner = branch::owner(cx);
@@ -66,7 +66,7 @@ impl Step<Context> for PublishRemote {
         if cx.options.keep_branch || !cx.spec.repo.exists() {
             return Ok(());
         }
-        let checkout = Checkout::open(&cx.spec.repo)?;
+        let checkout = cx.checkout().await?;
         let branch = cx.spec.name.branch();
         let tip = checkout.tip(&branch)?.map(|tip| tip.to_string());
         let started = Instant::now();

@@ -15,6 +15,8 @@ mod lifecycle;
 #[path = "../common/made.rs"]
 mod made;
 mod neighbours;
+mod network;
+mod offline;
 mod onboard;
 mod pair;
 mod pause;

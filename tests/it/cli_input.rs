@@ -178,7 +178,7 @@ async fn argo_cds_manifest_missing_or_wrong() {
         refused(&desk, &["dev", "up", "alice", "--sample", "--argocd-manifest", &path], code, &[words]).await;
     }
     let desk = desk.with("K8TRE_ARGOCD_MANIFEST", None);
-    refused(&desk, &["dev", "up", "alice", "--sample", "--offline"], 1, &["--argocd-manifest FILE"]).await;
+    refused(&desk, &["dev", "up", "alice", "--sample", "--offline"], 5, &["--argocd-manifest FILE"]).await;
     let server = FileServer::start().await;
     server.put("/v3.6.1/manifests/install.yaml", "kind: List\n");
     let desk = desk.with("K8TRE_ARGOCD_URL", Some(&server.url));

@@ -9,6 +9,7 @@ mod support;
 #[path = "../common/terminal.rs"]
 mod terminal;
 
+mod bundle;
 mod causes;
 mod cli_diagnose;
 mod cli_input;

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Error, Result, ResultExt};
 use crate::ports::environment;
 
+const PODMAN_OF_ROOT: &str = "/run/podman/podman.sock";
 const DEFAULT_SOCKET: &str = "unix:///var/run/docker.sock";
 
 /// Where an engine listens, and what said so.
@@ -26,6 +27,8 @@ pub enum Source {
     Variable,
     Context(String),
     Default,
+    /// A Podman, which kind is told to use by `KIND_EXPERIMENTAL_PROVIDER`.
+    Podman,
 }
 
 impl fmt::Display for Source {
@@ -34,6 +37,7 @@ impl fmt::Display for Source {
             Source::Variable => f.write_str("from DOCKER_HOST"),
             Source::Context(name) => write!(f, "from the Docker context {name}"),
             Source::Default => f.write_str("the default"),
+            Source::Podman => f.write_str("from KIND_EXPERIMENTAL_PROVIDER=podman"),
         }
     }
 }
@@ -65,6 +69,29 @@ pub struct Surroundings {
     pub cert_path: Option<PathBuf>,
     /// `~/.docker`, or `DOCKER_CONFIG`.
     pub config_dir: Option<PathBuf>,
+    /// Where Podman's socket is looked for, in this order; empty if kind is not told to use it.
+    pub podman: Vec<String>,
+}
+
+/// The variable by which kind is told what runs its nodes.
+const PROVIDER: &str = "KIND_EXPERIMENTAL_PROVIDER";
+
+/// What kind is told to use that k8tre does not know.
+pub fn unknown_provider() -> Option<String> {
+    environment::var(PROVIDER).filter(|provider| provider != "docker" && provider != "podman")
+}
+
+/// Podman's socket: the one that is named, the user's own, the system's.
+fn podman() -> Vec<String> {
+    if environment::var(PROVIDER).as_deref() != Some("podman") {
+        return Vec::new();
+    }
+    let own = environment::var("XDG_RUNTIME_DIR").map(|folder| format!("{folder}/podman/podman.sock"));
+    let user = rustix::process::geteuid();
+    let own = own.or_else(|| (!user.is_root()).then(|| format!("/run/user/{}/podman/podman.sock", user.as_raw())));
+    let system = user.is_root().then(|| PODMAN_OF_ROOT.to_owned());
+    // The program `podman` works as its user: the system's Podman is another one's.
+    environment::var("CONTAINER_HOST").into_iter().chain(own).chain(system).collect()
 }
 
 impl Surroundings {
@@ -78,6 +105,7 @@ impl Surroundings {
             config_dir: environment::var_os("DOCKER_CONFIG")
                 .map(PathBuf::from)
                 .or_else(|| home.map(|home| home.join(".docker"))),
+            podman: podman(),
         }
     }
 }
@@ -90,6 +118,12 @@ impl Endpoint {
     }
 
     pub fn from_surroundings(around: &Surroundings) -> Result<Endpoint> {
+        if !around.podman.is_empty() {
+            let is_there = |place: &&String| place.contains("://") || Path::new(place.as_str()).exists();
+            let found = around.docker_host.as_ref().or_else(|| around.podman.iter().find(is_there));
+            let host = found.or(around.podman.first()).map(|place| normal(place)).unwrap_or_default();
+            return Ok(Endpoint { host, source: Source::Podman, certificates: None });
+        }
         if let Some(host) = &around.docker_host {
             let certificates = (around.tls_verify || around.cert_path.is_some())
                 .then(|| around.cert_path.clone().or_else(|| around.config_dir.clone()))
@@ -110,6 +144,16 @@ impl Endpoint {
     /// The socket file, where the engine listens on one.
     pub fn socket(&self) -> Option<&Path> {
         self.host.strip_prefix("unix://").map(Path::new)
+    }
+
+    /// Whether nodes are to be made by Podman.
+    pub fn is_podman(&self) -> bool {
+        self.source == Source::Podman
+    }
+
+    /// The program that people, and kind, speak to this engine with.
+    pub fn program(&self) -> &'static str {
+        if self.is_podman() { "podman" } else { "docker" }
     }
 
     /// What a child needs in its environment to use this very engine; `None` removes a variable.
@@ -205,6 +249,21 @@ mod tests {
         let default = Surroundings { docker_context: Some("default".into()), docker_host: None, ..all };
         assert_eq!(host(default), DEFAULT_SOCKET);
         assert_eq!(host(Surroundings::default()), DEFAULT_SOCKET);
+    }
+
+    #[test]
+    fn podman_is_asked_where_kind_is_told_to_use_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("podman.sock").display().to_string();
+        let podman = vec![own.clone(), "/run/podman/podman.sock".to_owned()];
+        let around = Surroundings { docker_context: Some("lab".into()), podman: podman.clone(), ..Default::default() };
+        // Where none is there yet, the first is named, which is the user's to start.
+        assert_eq!(host(around.clone()), format!("unix://{own}"));
+        std::fs::write(&own, "").unwrap();
+        let found = Endpoint::from_surroundings(&around).unwrap();
+        assert_eq!((found.host.as_str(), found.program()), (format!("unix://{own}").as_str(), "podman"));
+        let named = Surroundings { docker_host: Some("unix:///own.sock".into()), ..around };
+        assert_eq!(host(named), "unix:///own.sock");
     }
 
     #[test]

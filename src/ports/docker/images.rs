@@ -7,16 +7,36 @@ use futures::TryStreamExt;
 use tokio_util::io::StreamReader;
 
 use super::exec::succeeded;
-use super::{Docker, present};
+use super::{Docker, full_reference, name_of, present};
 use crate::error::{Result, ResultExt};
 
 const LOOK: Duration = Duration::from_secs(10);
+
+/// An image that Docker holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// As pods and settings name it.
+    pub reference: String,
+    /// As Docker names it: without its digest, if it came in an archive.
+    pub name: String,
+}
 
 impl Docker {
     /// Whether Docker holds this image, so that it need not be pulled.
     pub async fn image_present(&self, reference: &str) -> Result<bool> {
         let call = async { present(self.api.inspect_image(reference).await) };
         Ok(self.ask(&format!("inspect the image {reference}"), call).await?.is_some())
+    }
+
+    /// An image under a name that can be exported, if Docker holds it. What is exported by its digest has no name.
+    pub async fn held(&self, reference: &str) -> Result<Option<Held>> {
+        let Some(id) = self.image_id(reference).await? else { return Ok(None) };
+        let named = name_of(reference);
+        let name = match named != reference && self.image_id(&named).await?.as_ref() == Some(&id) {
+            true => named,
+            false => reference.to_owned(),
+        };
+        Ok(Some(Held { reference: reference.to_owned(), name }))
     }
 
     /// The images in a kind node, by full reference.
@@ -28,12 +48,13 @@ impl Docker {
 
     /// Copies images from Docker into a node's containerd: one export for all, so that layers they
     /// share travel once, piped straight into the import, so that nothing is kept on the way.
-    pub async fn load_images(&self, node: &str, references: &[&str], limit: Duration) -> Result<()> {
-        if references.is_empty() {
+    pub async fn load_images(&self, node: &str, images: &[Held], limit: Duration) -> Result<()> {
+        if images.is_empty() {
             return Ok(());
         }
-        let what = format!("export {}", references.join(", "));
-        let export = self.api.export_images(references).map_err(|error| self.stream_error(&what, error));
+        let names: Vec<&str> = images.iter().map(|image| image.name.as_str()).collect();
+        let what = format!("export {}", names.join(", "));
+        let export = self.api.export_images(&names).map_err(|error| self.stream_error(&what, error));
         let snapshotter = self.snapshotter(node).await?;
         let option = format!("--snapshotter={snapshotter}");
         let argv =
@@ -42,8 +63,17 @@ impl Docker {
         output
             .and_then(|output| succeeded(node, &argv, output))
             .map(|_| ())
-            .with_context(|| format!("cannot copy {} into {node}", references.join(", ")))
-            .hint(format!("docker image inspect {}", references.join(" ")))
+            .with_context(|| format!("cannot copy {} into {node}", names.join(", ")))
+            .hint(format!("docker image inspect {}", names.join(" ")))?;
+        for image in images {
+            let (name, reference) = (full_reference(&image.name), full_reference(&image.reference));
+            if name != reference {
+                // Pods ask by the digest, which the archive does not carry.
+                let argv = ["ctr", "--namespace=k8s.io", "images", "tag", "--force", &name, &reference];
+                self.exec_ok(node, &argv, LOOK).await.with_context(|| format!("cannot name {reference} in {node}"))?;
+            }
+        }
+        Ok(())
     }
 
     /// The snapshotter that the kubelet's containers use: layers unpacked for another would be
@@ -63,18 +93,6 @@ fn snapshotter_of(config: &str) -> Option<String> {
     images.or(grpc)?.get("snapshotter")?.as_str().map(str::to_owned)
 }
 
-/// A reference as containerd writes it: `redis:7` is `docker.io/library/redis:7`.
-pub fn full_reference(reference: &str) -> String {
-    let (first, rest) = reference.split_once('/').unwrap_or(("", reference));
-    let named = match first {
-        "" => format!("docker.io/library/{rest}"),
-        host if host.contains(['.', ':']) || host == "localhost" => reference.to_owned(),
-        _ => format!("docker.io/{reference}"),
-    };
-    let name = named.rsplit('/').next().unwrap_or_default();
-    if name.contains([':', '@']) { named } else { format!("{named}:latest") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,13 +104,5 @@ mod tests {
         assert_eq!(snapshotter_of(two).as_deref(), Some("fuse-overlayfs"));
         assert_eq!(snapshotter_of(three).as_deref(), Some("native"));
         assert_eq!(snapshotter_of("version = 9\n"), None);
-    }
-
-    #[test]
-    fn references_are_written_as_containerd_writes_them() {
-        assert_eq!(full_reference("redis"), "docker.io/library/redis:latest");
-        assert_eq!(full_reference("a/b:1"), "docker.io/a/b:1");
-        assert_eq!(full_reference("quay.io/a/b@sha256:1"), "quay.io/a/b@sha256:1");
-        assert_eq!(full_reference("localhost:5000/x"), "localhost:5000/x:latest");
     }
 }

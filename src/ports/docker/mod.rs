@@ -1,11 +1,13 @@
 //! Docker, through its API. Every call is bounded, and every error names the endpoint.
 
+mod archive;
 mod build;
 mod containers;
 mod endpoint;
 mod exec;
 mod images;
 mod networks;
+mod reference;
 
 use std::time::Duration;
 
@@ -16,10 +18,11 @@ use crate::error::{Error, Result};
 
 pub use build::LabelledImage;
 pub use containers::{Container, ContainerState, HostPort, Mount};
-pub use endpoint::{Endpoint, Source, Surroundings};
+pub use endpoint::{Endpoint, Source, Surroundings, unknown_provider};
 pub use exec::ExecOutput;
-pub use images::full_reference;
+pub use images::Held;
 pub use networks::Network;
+pub use reference::{full_reference, is_latest, name_of, registry_of};
 
 /// A question that Docker answers from memory.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -101,6 +104,17 @@ impl Docker {
             storage_driver: info.driver.unwrap_or_default(),
             time: info.system_time.and_then(|time| time.parse().ok()),
         })
+    }
+
+    /// What its images run on, such as `linux/amd64`.
+    pub async fn platform(&self) -> Result<String> {
+        let info = self.info().await?;
+        let architecture = match info.architecture.as_str() {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        Ok(format!("{}/{architecture}", info.os_type))
     }
 
     /// What the engine calls itself, such as `Podman Engine`; slow, as every part of it is asked.

@@ -14,6 +14,7 @@ mod delete;
 mod folder;
 mod merge;
 mod names;
+mod network;
 mod publish;
 mod rebase;
 mod remote;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use include_dir::{Dir, include_dir};
 use serde_json::{Value, json};
 
+use super::node_network::HOSTS;
 use super::owner::Owner;
 use crate::error::{Error, Result, ResultExt};
 
@@ -22,6 +23,8 @@ pub struct KindSpec {
     pub ingress: Option<IngressPorts>,
     /// The user's own kind configuration, in place of ours.
     pub file: Option<PathBuf>,
+    /// Whether containerd reads mirrors of registries.
+    pub mirrors: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +36,7 @@ pub struct IngressPorts {
 impl KindSpec {
     pub fn new(cluster: impl Into<String>, owner: Owner) -> KindSpec {
         let image = super::DEFAULT_NODE_IMAGE.to_owned();
-        KindSpec { cluster: cluster.into(), owner, image, workers: 0, ingress: None, file: None }
+        KindSpec { cluster: cluster.into(), owner, image, workers: 0, ingress: None, file: None, mirrors: false }
     }
 
     /// Takes one of our configurations by name, or the user's own file.
@@ -53,16 +56,37 @@ impl KindSpec {
 
     /// The whole configuration, as JSON: to kind that is YAML, and nothing in it can be misread.
     pub fn config(&self) -> Result<String> {
-        let mut config = match &self.file {
+        let mut config = self.chosen()?;
+        mark(&mut config, &self.owner)?;
+        if self.mirrors {
+            mirrors(&mut config);
+        }
+        Ok(config.to_string())
+    }
+
+    fn chosen(&self) -> Result<Value> {
+        match &self.file {
             Some(path) => {
                 let text = std::fs::read_to_string(path)
                     .with_context(|| format!("cannot read the kind configuration {}", path.display()))?;
-                parsed(&text, &path.display().to_string())?
+                parsed(&text, &path.display().to_string())
             }
-            None => parsed(&self.rendered()?, "kind-configs")?,
-        };
-        mark(&mut config, &self.owner)?;
-        Ok(config.to_string())
+            None => parsed(&self.rendered()?, "kind-configs"),
+        }
+    }
+
+    /// Ranges of addresses of pods and Services, and names of nodes.
+    pub fn near(&self) -> Result<Vec<String>> {
+        let config = self.chosen()?;
+        let networking = &config["networking"];
+        let range = |field: &str, default: &str| networking[field].as_str().unwrap_or(default).to_owned();
+        let mut near = vec![range("serviceSubnet", "10.96.0.0/16"), range("podSubnet", "10.244.0.0/16")];
+        near.push(format!("{}-control-plane", self.cluster));
+        near.extend((1..=self.workers).map(|number| match number {
+            1 => format!("{}-worker", self.cluster),
+            more => format!("{}-worker{more}", self.cluster),
+        }));
+        Ok(near)
     }
 
     /// Ports of this machine that the configuration takes.
@@ -104,6 +128,16 @@ fn parsed(text: &str, name: &str) -> Result<Value> {
         (Some("Cluster"), Some("kind.x-k8s.io/v1alpha4")) => Ok(config),
         _ => Err(Error::usage(format!("the kind configuration {name} is no kind configuration"))
             .hint("it must say: kind: Cluster and apiVersion: kind.x-k8s.io/v1alpha4")),
+    }
+}
+
+/// Has containerd read for each registry how it is reached. kind lays this over its own configuration, which older and newer
+/// versions of containerd understand in this form.
+fn mirrors(config: &mut Value) {
+    let patch = format!("[plugins.\"io.containerd.grpc.v1.cri\".registry]\n  config_path = \"{HOSTS}\"\n");
+    match &mut config["containerdConfigPatches"] {
+        Value::Array(patches) => patches.push(patch.into()),
+        other => *other = json!([patch]),
     }
 }
 

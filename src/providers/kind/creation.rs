@@ -13,9 +13,8 @@ use crate::steps::CLUSTER;
 /// What kind is to make for this environment.
 pub(super) async fn spec(cx: &Context) -> Result<KindSpec> {
     let mut spec = KindSpec::new(cx.spec.name.cluster(), owner(cx));
-    if let Some(image) = &cx.spec.kind.node_image {
-        spec.image.clone_from(image);
-    }
+    spec.image = super::node_image(&cx.spec);
+    spec.mirrors = !cx.spec.network.mirrors.is_empty();
     spec.configure(&cx.spec.kind.config)?;
     if let Some(ports) = &mut spec.ingress {
         // Nobody insists on these: a free one does where the usual one is taken.
@@ -31,7 +30,13 @@ pub(super) async fn create(cx: &Context) -> Result<()> {
     let kind = to_create(cx).await?;
     let network = NetworkOwnership::before_creation(kind.docker(), &claimed_networks(cx)).await?;
     cx.note(|facts| facts.network = Some(network.clone()))?;
-    let spec = spec(cx).await?;
+    let mut spec = spec(cx).await?;
+    if !kind.docker().image_present(&spec.image).await?
+        && let Some(held) = cx.held(&spec.image).await?
+    {
+        // It came in a bundle: Docker knows no digest of it.
+        spec.image = held.name;
+    }
     let prepared = prepared_image(cx, &spec.image).await.map(|image| KindSpec { image, ..spec.clone() });
     cx.detail(CLUSTER, "creating the nodes");
     let mut result =
@@ -56,29 +61,23 @@ pub(super) async fn create(cx: &Context) -> Result<()> {
 async fn prepared_image(cx: &Context, node_image: &str) -> Option<String> {
     let make = async || -> Result<Option<String>> {
         let docker = cx.docker().await?;
-        let mut images = cx.images().await?;
-        if cx.spec.argocd.shared().is_some() {
-            // What the branch names may be pulled by the cluster itself; what Docker holds need not be.
-            let mut here = Vec::new();
-            for image in images {
-                if docker.image_present(&image).await? {
-                    here.push(image);
-                }
-            }
-            if here.is_empty() {
-                return Ok(None);
-            }
-            images = here;
+        let images = cx.images().await?;
+        let wanted = images.len();
+        let here = cx.held_of(images).await?;
+        // What the branch names may be pulled by the cluster itself; what Docker holds need not be.
+        let some = cx.spec.argocd.shared().is_some();
+        if here.is_empty() || (here.len() < wanted && !some) {
+            return Ok(None);
         }
-        let references: Vec<&str> = images.iter().map(String::as_str).collect();
-        let Some(prepared) = Prepared::plan(docker, node_image, &references).await? else { return Ok(None) };
+        let Some(prepared) = Prepared::plan(docker, node_image, here).await? else { return Ok(None) };
         if !prepared.is_made(docker).await? {
             cx.detail(CLUSTER, "preparing the node image, once: later environments start faster");
             prepared.make(docker).await?;
         }
         Ok(Some(prepared.reference()))
     };
-    if cx.options.no_prepare {
+    // Podman commits containers in another way, and none was at hand to try it with.
+    if cx.options.no_prepare || cx.docker().await.is_ok_and(|docker| docker.endpoint().is_podman()) {
         return None;
     }
     make().await.unwrap_or_else(|error| {

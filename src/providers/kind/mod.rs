@@ -6,10 +6,12 @@ pub mod config;
 mod creation;
 pub mod expiry;
 pub mod network;
+mod node_network;
 pub mod owner;
 pub mod prepared;
 mod provider;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use crate::ports::machine::Machine;
 use crate::ports::process::Program;
 use crate::ports::{dirs, kubeconfig};
 use crate::providers::ClusterState;
+use crate::spec::Spec;
 use owner::CLUSTER_LABEL;
 
 pub use binary::KindProgram;
@@ -31,6 +34,11 @@ pub use provider::KindProvider;
 /// From kind 0.33's release notes; any kind from 0.30 on runs it.
 pub const DEFAULT_NODE_IMAGE: &str =
     "kindest/node:v1.34.11@sha256:44e222ee2132dab25ff87301682f89eb82c7880ea3a1bf543bfe9708fd08d67d";
+
+/// Image of an environment's nodes.
+pub fn node_image(spec: &Spec) -> String {
+    spec.kind.node_image.clone().unwrap_or_else(|| DEFAULT_NODE_IMAGE.to_owned())
+}
 
 /// Says, inside a node, that its creation was carried through.
 const WHOLE: &str = "/k8tre/whole";
@@ -45,12 +53,19 @@ pub struct Kind {
     docker: Docker,
     program: Option<KindProgram>,
     machine: Machine,
+    /// Variables for the program, which hands them to the nodes that it makes.
+    proxies: BTreeMap<String, String>,
 }
 
 impl Kind {
     /// Without the program, everything but creating works.
     pub fn new(docker: Docker, program: Option<KindProgram>) -> Kind {
-        Kind { docker, program, machine: Machine::this() }
+        Kind { docker, program, machine: Machine::this(), proxies: BTreeMap::new() }
+    }
+
+    /// With the variables of proxies for the nodes that it makes.
+    pub fn proxies(self, proxies: BTreeMap<String, String>) -> Kind {
+        Kind { proxies, ..self }
     }
 
     pub fn docker(&self) -> &Docker {
@@ -256,8 +271,9 @@ impl Kind {
         let program = Program::new(path)
             .own_group()
             .env("KUBECONFIG", kubeconfig)
-            .env("KIND_EXPERIMENTAL_PROVIDER", "docker")
+            .env("KIND_EXPERIMENTAL_PROVIDER", self.docker.endpoint().program())
             .env_remove("KIND_CLUSTER_NAME");
+        let program = self.proxies.iter().fold(program, |program, (name, value)| program.env(name, value));
         self.docker.child_env().into_iter().fold(program, |program, (name, value)| match value {
             Some(value) => program.env(name, value),
             None => program.env_remove(name),

@@ -18,9 +18,13 @@ pub struct NetworkOwnership {
     pub ours: bool,
 }
 
-/// The network that kind uses, by the same variable as kind.
+/// The network that kind uses, by the same variables as kind.
 pub fn name() -> String {
-    environment::var("KIND_EXPERIMENTAL_DOCKER_NETWORK").unwrap_or_else(|| "kind".to_owned())
+    let variable = match environment::var("KIND_EXPERIMENTAL_PROVIDER").as_deref() {
+        Some("podman") => "KIND_EXPERIMENTAL_PODMAN_NETWORK",
+        _ => "KIND_EXPERIMENTAL_DOCKER_NETWORK",
+    };
+    environment::var(variable).unwrap_or_else(|| "kind".to_owned())
 }
 
 impl NetworkOwnership {

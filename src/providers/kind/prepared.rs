@@ -10,7 +10,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, ResultExt};
-use crate::ports::docker::Docker;
+use crate::ports::docker::{Docker, Held};
 
 /// Marks the images and the containers in which they are made.
 pub const PREPARED_LABEL: &str = "io.k8tre.prepared";
@@ -24,21 +24,21 @@ const LIMIT: Duration = Duration::from_secs(300);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     node_image: String,
-    images: Vec<String>,
+    images: Vec<Held>,
     tag: String,
 }
 
 impl Prepared {
     /// What would be made of these, all of which Docker must hold; `None` if it lacks one.
-    pub async fn plan(docker: &Docker, node_image: &str, images: &[&str]) -> Result<Option<Prepared>> {
+    pub async fn plan(docker: &Docker, node_image: &str, images: Vec<Held>) -> Result<Option<Prepared>> {
         let mut hash = Sha256::new();
         hash.update(SCRIPT);
-        for reference in std::iter::once(&node_image).chain(images) {
-            let Some(id) = docker.image_id(reference).await? else { return Ok(None) };
+        let named = images.iter().map(|image| (image.reference.as_str(), image.name.as_str()));
+        for (reference, name) in std::iter::once((node_image, node_image)).chain(named) {
+            let Some(id) = docker.image_id(name).await? else { return Ok(None) };
             hash.update(format!("{reference} {id}\n"));
         }
         let tag = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let images = images.iter().map(|image| (*image).to_owned()).collect();
         Ok(Some(Prepared { node_image: node_image.to_owned(), images, tag }))
     }
 
@@ -71,12 +71,12 @@ impl Prepared {
             .exec_ok(workshop, &["sh", "-c", SCRIPT, "prepare", "start"], LIMIT)
             .await
             .context("starting containerd")?;
-        let images: Vec<_> = self.images.iter().map(String::as_str).collect();
-        docker.load_images(workshop, &images, LIMIT).await?;
+        docker.load_images(workshop, &self.images, LIMIT).await?;
         docker.exec_ok(workshop, &["sh", "-c", SCRIPT, "prepare", "finish"], LIMIT).await.context("unpacking")?;
+        let references: Vec<&str> = self.images.iter().map(|image| image.reference.as_str()).collect();
         let labels = BTreeMap::from([
             (PREPARED_LABEL.to_owned(), self.node_image.clone()),
-            ("io.k8tre.images".to_owned(), self.images.join(" ")),
+            ("io.k8tre.images".to_owned(), references.join(" ")),
         ]);
         docker.commit(workshop, &self.node_image, (REPOSITORY, &self.tag), labels).await
     }

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::owner::find_all_owned;
-use super::{Kind, Owner, address, binary, creation, network, nodes_of};
+use super::{Kind, KindSpec, Owner, address, binary, creation, network, node_network, nodes_of};
 use crate::argocd::side::ArgoCd;
 use crate::audit::{Audit, Leftover};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::names::EnvName;
-use crate::ports::docker::{ContainerState, Docker};
+use crate::ports::docker::{ContainerState, Docker, Endpoint};
 use crate::ports::kube::{Kube, Type};
 use crate::preflight;
 use crate::providers::{Checked, ClusterState, Provider};
@@ -33,7 +33,9 @@ pub(super) fn owner(cx: &Context) -> Owner {
 
 /// kind with its program, which is fetched if need be.
 pub(super) async fn to_create(cx: &Context) -> Result<Kind> {
-    Ok(Kind::new(cx.docker().await?.clone(), Some(binary::ensure(&cx.fetcher()).await?)))
+    let kind = Kind::new(cx.docker().await?.clone(), Some(binary::ensure(&cx.fetcher()).await?));
+    // The ranges and names of the cluster kind adds itself.
+    Ok(kind.proxies(cx.spec.network.variables(&[])))
 }
 
 /// kind with the program on PATH, or without one: enough for everything but creating.
@@ -114,7 +116,13 @@ impl Provider for KindProvider {
     }
 
     fn can_pause(&self) -> Result<()> {
-        Ok(())
+        match Endpoint::find() {
+            Ok(endpoint) if endpoint.is_podman() => Err(Error::preflight(
+                "an environment in Podman is not paused: its nodes may get other addresses when they start again, and kind does not mend that",
+            )
+            .hint("remove it, and make it again: k8tre dev down; k8tre dev up")),
+            _ => Ok(()),
+        }
     }
 
     async fn stop(&self, cx: &Context) -> Result<()> {
@@ -153,6 +161,31 @@ impl Provider for KindProvider {
     async fn image_nodes(&self, cx: &Context) -> Result<Vec<String>> {
         let nodes = nodes_of(cx.docker().await?, &cx.spec.name.cluster()).await?.ours.into_iter();
         Ok(nodes.filter(|node| node.state == ContainerState::Running).map(|node| node.container).collect())
+    }
+
+    async fn has_network(&self, cx: &Context) -> Result<bool> {
+        for node in self.image_nodes(cx).await? {
+            if !node_network::is_told(cx.docker().await?, &node, &cx.spec.network).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn set_network(&self, cx: &Context) -> Result<()> {
+        let docker = cx.docker().await?;
+        for node in self.image_nodes(cx).await? {
+            if !node_network::is_told(docker, &node, &cx.spec.network).await? {
+                node_network::tell(docker, &node, &cx.spec.network).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn near(&self, cx: &Context) -> Result<Vec<String>> {
+        let mut spec = KindSpec::new(cx.spec.name.cluster(), owner(cx));
+        spec.configure(&cx.spec.kind.config)?;
+        spec.near()
     }
 
     fn has_addresses(&self) -> bool {

@@ -19,18 +19,16 @@ pub async fn get(cx: &Context, spec: &VclusterSpec) -> Result<PathBuf> {
             false => Err(Error::usage(format!("there is no chart {}", chart.display()))),
         };
     }
-    let base = environment::var("K8TRE_VCLUSTER_CHARTS_URL").unwrap_or_else(|| PUBLISHER.to_owned());
-    let name = format!("vcluster-{}.tgz", spec.version);
-    let wanted = Wanted {
-        url: format!("{base}/{name}"),
-        sha256: Checksum::FirstUse,
-        name,
-        limit: SIZE_LIMIT,
-        executable: false,
-    };
     cx.fetcher()
-        .get(&wanted)
+        .get(&wanted(spec))
         .await
         .context("cannot fetch vCluster's chart")
         .hint("give the chart as a file: --vcluster-chart FILE")
+}
+
+/// The chart as it is fetched. `K8TRE_VCLUSTER_CHARTS_URL` names a mirror.
+pub fn wanted(spec: &VclusterSpec) -> Wanted {
+    let base = environment::var("K8TRE_VCLUSTER_CHARTS_URL").unwrap_or_else(|| PUBLISHER.to_owned());
+    let name = format!("vcluster-{}.tgz", spec.version);
+    Wanted { url: format!("{base}/{name}"), sha256: Checksum::FirstUse, name, limit: SIZE_LIMIT, executable: false }
 }

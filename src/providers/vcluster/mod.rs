@@ -4,7 +4,7 @@
 //! goes. Whatever is asked, the host is asked first: a host that does not answer is never taken for an empty one.
 
 mod access;
-mod chart;
+pub mod chart;
 mod create;
 mod delete;
 mod helm;

@@ -5,6 +5,7 @@ pub mod controller;
 pub mod hub;
 mod judge;
 pub mod private_git;
+pub mod proxy;
 mod run;
 mod snapshot;
 

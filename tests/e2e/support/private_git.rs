@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use http_body_util::{BodyExt, Full};
@@ -25,17 +25,35 @@ pub struct PrivateGit {
     pub address: SocketAddr,
     /// PEM of the certificate, which is its own authority.
     pub certificate: String,
+    seen: Arc<Mutex<Vec<String>>>,
     _runtime: tokio::runtime::Runtime,
 }
 
 struct Host {
     root: PathBuf,
-    login: String,
+    /// None where everybody may read.
+    login: Option<String>,
+    seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl PrivateGit {
     /// Serves the bare repositories in a folder to whoever has the password.
     pub fn serve(root: PathBuf, address: IpAddr, password: &str) -> PrivateGit {
+        let login = format!("Basic {}", BASE64_STANDARD.encode(format!("{USER}:{password}")));
+        Self::serve_to(root, address, Some(login))
+    }
+
+    /// The same to everybody who trusts the certificate.
+    pub fn serve_to_all(root: PathBuf, address: IpAddr) -> PrivateGit {
+        Self::serve_to(root, address, None)
+    }
+
+    /// Paths that were asked for.
+    pub fn seen(&self) -> Vec<String> {
+        self.seen.lock().expect("nobody panics with it").clone()
+    }
+
+    fn serve_to(root: PathBuf, address: IpAddr, login: Option<String>) -> PrivateGit {
         let made = rcgen::generate_simple_self_signed([address.to_string()]).expect("a certificate");
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -48,8 +66,9 @@ impl PrivateGit {
         let runtime = runtime.expect("threads");
         let listener = runtime.block_on(TcpListener::bind((address, 0))).expect("a port at the bridge");
         let address = listener.local_addr().expect("an address");
-        let login = format!("Basic {}", BASE64_STANDARD.encode(format!("{USER}:{password}")));
-        let (acceptor, host) = (TlsAcceptor::from(Arc::new(tls)), Arc::new(Host { root, login }));
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let host = Arc::new(Host { root, login, seen: seen.clone() });
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, host) = (acceptor.clone(), host.clone());
@@ -60,14 +79,16 @@ impl PrivateGit {
                 });
             }
         });
-        PrivateGit { address, certificate: made.cert.pem(), _runtime: runtime }
+        PrivateGit { address, certificate: made.cert.pem(), seen, _runtime: runtime }
     }
 }
 
 type Answer = Response<Full<Bytes>>;
 
 async fn answer(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-    let refused = request.headers().get(AUTHORIZATION).is_none_or(|login| login != host.login.as_str());
+    host.seen.lock().expect("nobody panics with it").push(request.uri().path().to_owned());
+    let given = request.headers().get(AUTHORIZATION);
+    let refused = host.login.as_ref().is_some_and(|login| given.is_none_or(|given| given != login.as_str()));
     let status = |status| Response::builder().status(status);
     if refused {
         let answer = status(StatusCode::UNAUTHORIZED).header(WWW_AUTHENTICATE, "Basic realm=\"private\"");

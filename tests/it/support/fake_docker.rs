@@ -334,14 +334,33 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
                 .collect();
             json_response(200, &json!(listed))
         }
-        ("GET", ["images", "get"]) => Response::new(200, "a tar"),
-        ("GET", ["images", reference @ .., "json"]) => {
-            let reference = reference.join("/").replace("%3A", ":").replace("%2F", "/");
-            found(world.images.get(&reference).cloned())
+        // In place of a tar: the names with what they stand for.
+        ("GET", ["images", "get"]) => {
+            let names = request.queries("names").into_iter();
+            let images: BTreeMap<String, Value> =
+                names.filter_map(|name| Some((name.clone(), world.images.get(&name)?.clone()))).collect();
+            Response::new(200, json!(images).to_string())
         }
+        ("POST", ["images", "load"]) => {
+            let images: BTreeMap<String, Value> = serde_json::from_slice(&request.body).unwrap_or_default();
+            world.images.extend(images);
+            json_response(200, &json!({"stream": "Loaded"}))
+        }
+        ("POST", ["images", reference @ .., "tag"]) => {
+            let reference = decoded(reference);
+            let image =
+                world.images.iter().find(|(name, image)| **name == reference || image["Id"] == json!(reference));
+            let Some(image) = image.map(|(_, image)| image.clone()) else { return found(None) };
+            let name = [request.query("repo").unwrap(), request.query("tag").unwrap()].join(":");
+            world.images.insert(name, image);
+            Response::new(201, "")
+        }
+        ("GET", ["images", reference @ .., "json"]) => found(world.images.get(&decoded(reference)).cloned()),
         ("DELETE", ["images", id @ ..]) => {
-            let id = id.join("/");
-            world.images.retain(|_, image| image["Id"] != json!(id));
+            let id = decoded(id);
+            if world.images.remove(&id).is_none() {
+                world.images.retain(|_, image| image["Id"] != json!(id));
+            }
             json_response(200, &json!([]))
         }
         ("GET", ["networks"]) => json_response(200, &json!(networks(&world, root))),
@@ -359,6 +378,11 @@ fn respond(world: &Mutex<World>, root: &Path, request: Request) -> Response {
         ("GET" | "DELETE", ["volumes", _]) => found(None),
         _ => json_response(501, &json!({"message": format!("the fake does not know {} {path}", request.method)})),
     }
+}
+
+/// A name in a path.
+fn decoded(parts: &[&str]) -> String {
+    parts.join("/").replace("%3A", ":").replace("%2F", "/").replace("%40", "@")
 }
 
 fn json_response(status: u16, value: &Value) -> Response {

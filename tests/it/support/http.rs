@@ -112,12 +112,34 @@ pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Request> {
     let headers: BTreeMap<_, _> = pairs.map(|(name, value)| (name.to_lowercase(), value.trim().to_owned())).collect();
     let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = bytes.split_off(end + 4);
+    if headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
+        while !body.ends_with(b"0\r\n\r\n") {
+            if stream.read_buf(&mut body).await.ok()? == 0 {
+                return None;
+            }
+        }
+        return Some(Request { method, target, headers, body: joined(&body)? });
+    }
     while body.len() < length {
         if stream.read_buf(&mut body).await.ok()? == 0 {
             return None;
         }
     }
     Some(Request { method, target, headers, body })
+}
+
+/// The chunks of a body: each with its length before it.
+fn joined(mut chunks: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = chunks.windows(2).position(|window| window == b"\r\n")?;
+        let length = usize::from_str_radix(std::str::from_utf8(&chunks[..end]).ok()?, 16).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+        body.extend(chunks.get(end + 2..end + 2 + length)?);
+        chunks = chunks.get(end + 4 + length..)?;
+    }
 }
 
 /// Files on a port of loopback.
