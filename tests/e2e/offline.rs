@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::{LIMIT, Ran, Running, World};
+use crate::support::{LIMIT, Ran, Running, World, assert_same_world};
 
 /// A network namespace that reaches this machine and nothing behind it: no default route. Docker's socket is a file,
 /// and so is reached from there as well.
@@ -97,6 +97,14 @@ impl Renamed {
     }
 }
 
+impl Drop for Renamed {
+    /// Also after a panic: they take the disk of whoever comes next.
+    fn drop(&mut self) {
+        let names: Vec<&String> = self.images.iter().map(|(_, name)| name).collect();
+        let _ = std::process::Command::new("docker").arg("rmi").args(names).output();
+    }
+}
+
 #[test]
 fn an_environment_comes_up_from_one_file_where_nothing_leads_out() {
     let world = World::new();
@@ -129,8 +137,11 @@ fn an_environment_comes_up_from_one_file_where_nothing_leads_out() {
     let no_way_out = "com.docker.network.bridge.enable_ip_masquerade=false";
     world.docker(&["network", "create", &network, "--opt", no_way_out]).expect(0);
     let config = world.home.join("kind.yaml");
+    // kind itself would look for a free one, and cannot from the island.
+    let free = std::net::TcpListener::bind((island.here.as_str(), 0)).and_then(|probe| probe.local_addr());
+    let port = free.expect("a free port").port();
     let text = format!(
-        "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {{apiServerAddress: \"{}\"}}\n",
+        "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {{apiServerAddress: \"{}\", apiServerPort: {port}}}\n",
         island.here
     );
     fs::write(&config, text).expect("a file in the home folder");
@@ -159,6 +170,10 @@ fn an_environment_comes_up_from_one_file_where_nothing_leads_out() {
     let down = island.run(&world, &variables, env!("CARGO_BIN_EXE_k8tre"), &["dev", "down", &name]).expect(0);
     assert!(down.stderr.contains("nothing left"), "{down}");
     world.docker(&["network", "rm", &network]).expect(0);
-    renamed.untag(&world);
-    drop(before);
+    drop(renamed);
+    drop(island);
+    assert_same_world(
+        &before.without("file").without("docker image"),
+        &world.snapshot(&[]).without("file").without("docker image"),
+    );
 }

@@ -15,6 +15,7 @@ set -u
 dir='@DIR@'; containers='@CONTAINERS@'
 echo "$*" >> "$dir/argv"
 echo "KUBECONFIG=${KUBECONFIG-} DOCKER_HOST=${DOCKER_HOST-} DOCKER_CONTEXT=${DOCKER_CONTEXT-} KIND_CLUSTER_NAME=${KIND_CLUSTER_NAME-} KIND_EXPERIMENTAL_PROVIDER=${KIND_EXPERIMENTAL_PROVIDER-}" >> "$dir/env"
+echo "HTTPS_PROXY=${HTTPS_PROXY-} NO_PROXY=${NO_PROXY-}" >> "$dir/proxies"
 mode=$(cat "$dir/mode")
 gate() { cat "$dir/gate" 2>/dev/null; }
 hold() { : > "$dir/held"; while [ "$(gate)" != open ]; do sleep 0.03; done; }
@@ -147,6 +148,16 @@ impl FakeKind {
     /// What of the environment matters, for each run.
     pub fn env(&self) -> Vec<String> {
         self.lines("env")
+    }
+
+    /// The proxy and what is reached without it, for each run.
+    pub fn proxies(&self) -> Vec<String> {
+        self.lines("proxies")
+    }
+
+    /// The configuration that a cluster was made with.
+    pub fn config(&self, cluster: &str) -> String {
+        fs::read_to_string(self.folder.path().join(format!("config-{cluster}.json"))).unwrap_or_default()
     }
 
     fn lines(&self, name: &str) -> Vec<String> {
