@@ -89,7 +89,7 @@ async fn git(cx: &Context, audit: &mut Audit) -> Result<()> {
 /// command for later.
 async fn remote(cx: &Context, audit: &mut Audit) {
     let Source::Remote { remote, .. } = &cx.spec.source else { return };
-    let Ok(checkout) = Checkout::open(&cx.spec.repo) else { return };
+    let Ok(checkout) = cx.checkout().await else { return };
     audit.checked.push("remote branch");
     let (branch, repo) = (cx.spec.name.branch(), cx.spec.repo.display());
     let entry = |why: String| Leftover {
