@@ -2,9 +2,12 @@
 
 mod apart;
 mod doctor;
+mod ephemeral;
 mod examples;
 mod expiry;
 mod onboard;
+#[cfg(test)]
+mod reference;
 mod shared;
 mod up;
 mod values;
@@ -22,6 +25,7 @@ use crate::names::EnvName;
 use crate::ui::Format;
 pub use apart::{HoldArgs, ReleaseArgs, UseArgs};
 pub use doctor::DoctorArgs;
+pub use ephemeral::{EphemeralArgs, UpCommand};
 pub use expiry::{ExtendArgs, GcArgs};
 pub use onboard::{OnboardArgs, SettingsFile};
 pub use shared::{GcManifestArgs, RbacArgs, Shared, SharedArgs, SharedListArgs, token_ttl};
@@ -115,7 +119,7 @@ pub enum Internal {
 pub enum Dev {
     /// Create an environment or repair it; goes on where an earlier run stopped.
     #[command(alias = "create", after_help = UP_EXAMPLES)]
-    Up(UpArgs),
+    Up(UpCommand),
     /// What is there, what is wrong and why; the exit code tells (0 healthy, 3 not, 4 no such environment).
     #[command(visible_alias = "st", after_help = examples::STATUS)]
     Status(StatusArgs),

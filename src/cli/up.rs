@@ -18,6 +18,7 @@ pub(super) const UP_EXAMPLES: &str = "Examples:
   k8tre dev up --argocd team                 by the Argo CD of that context
   k8tre dev up --provider existing --context lab    in a cluster that is there
   k8tre dev up --skip jupyterhub --dry-run   what would be done
+  k8tre dev up --ephemeral -- ./smoke-test   for one job of a CI, then gone
   k8tre dev up                               again: repairs what is damaged";
 
 #[derive(Debug, Clone, Default, Args)]

@@ -8,6 +8,7 @@ mod completions;
 mod diagnose;
 mod doctor;
 mod down;
+mod ephemeral;
 mod extend;
 mod gc;
 mod graph;
@@ -35,6 +36,7 @@ mod up;
 mod use_app;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +51,8 @@ pub struct App {
     pub dirs: Dirs,
     /// Ends with Ctrl-C or a SIGTERM.
     pub cancel: CancellationToken,
+    /// Set while what must not stay is taken away: no signal ends that.
+    pub removing: Arc<AtomicBool>,
 }
 
 /// Runs the command line; returns the exit code.
@@ -83,8 +87,8 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
         }
         _ => {}
     }
-    let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new() };
-    listen(app.cancel.clone())?;
+    let app = App { ui, dirs: Dirs::find()?, cancel: CancellationToken::new(), removing: Arc::default() };
+    listen(app.cancel.clone(), Arc::clone(&app.removing))?;
     match command {
         Command::Onboard(args) => onboard::run(&app, &args).await,
         Command::Shared(command) => shared::run(&app, &command).await,
@@ -92,7 +96,8 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
         Command::Cache(args) => cache::run(&app, &args).await,
         Command::Doctor(args) => doctor::run(&app, &args).await,
         Command::Dev(dev) => match *dev {
-            Dev::Up(args) => up::run(&app, &args).await,
+            Dev::Up(args) if args.ephemeral.ephemeral => ephemeral::run(&app, &args).await,
+            Dev::Up(args) => up::run(&app, &args.up).await,
             Dev::Plan(args) => plan::run(&app, &args).await,
             Dev::Preview(args) => preview::run(&app, &args).await,
             Dev::Down(args) => down::run(&app, &args).await,
@@ -122,7 +127,7 @@ async fn dispatch(command: Command, ui: Arc<Ui>) -> Result<u8> {
 
 /// The first signal asks for a clean stop; the second ends the process where it stands, which `up`
 /// and `down` survive as well.
-fn listen(cancel: CancellationToken) -> Result<()> {
+fn listen(cancel: CancellationToken, removing: Arc<AtomicBool>) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -131,6 +136,9 @@ fn listen(cancel: CancellationToken) -> Result<()> {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
+            }
+            if removing.load(Ordering::Relaxed) {
+                continue;
             }
             if cancel.is_cancelled() {
                 #[allow(clippy::exit)] // asked for twice: now, whatever is under way

@@ -1,15 +1,15 @@
 //! `k8tre dev up`: settle what is meant, check that it can be done, then walk the steps.
 
+mod report;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 use crate::cli::UpArgs;
 use crate::commands::{App, plan, select, shared, source, use_app};
 use crate::context::{Context, Options, Record};
-use crate::engine::{Engine, Outcome, Walk};
+use crate::engine::{Engine, Walk};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::gitops::tree::Tree;
 use crate::gitops::windows;
@@ -18,17 +18,35 @@ use crate::names::EnvName;
 use crate::ports::git::{Checkout, Login};
 use crate::preflight::{self, Severity};
 use crate::providers::{existing, vcluster};
-use crate::report::SCHEMA;
 use crate::settings::{self, FileSettings, Found};
 use crate::shared::{credentials, place};
 use crate::spec::Spec;
 use crate::steps::{branch, secrets};
 use crate::{gitops, overlay, sample};
+pub use report::Report;
 
 pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if args.run.dry_run {
         return plan::run(app, args).await;
     }
+    let made = make(app, args).await?;
+    match app.ui.is_json() {
+        true => app.ui.json(&made.report())?,
+        false => made.say(app),
+    }
+    Ok(0)
+}
+
+/// An environment that came up.
+pub struct Made {
+    pub cx: Context,
+    walk: Walk,
+    took: Duration,
+    applications: Vec<String>,
+}
+
+/// Brings it up, and tells how it goes; what came of it is told by whoever asked.
+pub async fn make(app: &App, args: &UpArgs) -> Result<Made> {
     let (name, spec) = settle(app, args).await?;
     // Locked before anything is looked at: what another command is taking away meanwhile would look broken.
     let lock = Lock::take(&app.dirs, &name, "dev up")?;
@@ -72,8 +90,9 @@ pub async fn run(app: &App, args: &UpArgs) -> Result<u8> {
     if walk.changed() {
         writer.update(|journal| journal.facts.timings = timings(&walk))?;
     }
-    report(app, &cx, &walk, start.elapsed()).await?;
-    Ok(0)
+    let overlay = cx.overlay().await?;
+    let applications = overlay.prediction.applications.iter().map(|app| app.name.to_string()).collect();
+    Ok(Made { cx, walk, took: start.elapsed(), applications })
 }
 
 /// The journal to begin with. Everything that can be refused is refused here, before anything is made or recorded.
@@ -300,83 +319,4 @@ fn timings(walk: &Walk) -> Vec<journal::Timing> {
             took: done.took.as_secs_f64(),
         })
         .collect()
-}
-
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: u32,
-    environment: &'a str,
-    changed: bool,
-    seconds: f64,
-    steps: Vec<StepReport>,
-    applications: Vec<&'a str>,
-    kubeconfig: PathBuf,
-    branch: String,
-    commit: Option<String>,
-}
-
-#[derive(Serialize)]
-struct StepReport {
-    id: &'static str,
-    outcome: &'static str,
-    began: f64,
-    seconds: f64,
-}
-
-async fn report(app: &App, cx: &Context, walk: &Walk, took: Duration) -> Result<()> {
-    let overlay = cx.overlay().await?;
-    let applications: Vec<&str> = overlay.prediction.applications.iter().map(|app| &*app.name).collect();
-    let name = &cx.spec.name;
-    if app.ui.is_json() {
-        return app.ui.json(&Report {
-            schema: SCHEMA,
-            environment: name.as_str(),
-            changed: walk.changed(),
-            seconds: took.as_secs_f64(),
-            steps: walk
-                .steps
-                .iter()
-                .map(|done| StepReport {
-                    id: done.id,
-                    outcome: match done.outcome {
-                        Outcome::Applied => "applied",
-                        Outcome::Foreign => "foreign",
-                        _ => "ready",
-                    },
-                    began: done.began.as_secs_f64(),
-                    seconds: done.took.as_secs_f64(),
-                })
-                .collect(),
-            applications,
-            kubeconfig: cx.kubeconfig(),
-            branch: name.branch(),
-            commit: cx.facts().published,
-        });
-    }
-    let seconds = took.as_secs_f64();
-    let health = match (cx.options.no_wait, walk.changed()) {
-        (true, _) => "is on its way",
-        (false, true) => "is healthy",
-        (false, false) => "is healthy; nothing was to be done",
-    };
-    app.ui.say("");
-    app.ui.say(&format!("{} {name} {health}: {} Applications, {seconds:.1} s", app.ui.tick(), applications.len()));
-    app.ui.say("");
-    let lines = [
-        ("see it", format!("k8tre dev status {name}")),
-        (
-            "Argo CD's UI",
-            match cx.spec.argocd.shared() {
-                None => format!("k8tre dev open --name {name}     (user admin, password: k8tre dev password {name})"),
-                Some(shared) => format!("that of {}, project {}", shared.place(), name.project()),
-            },
-        ),
-        ("kubectl", format!("export KUBECONFIG=\"$(k8tre dev kubeconfig {name})\"")),
-        ("edit", format!("commit on {} in {}, then: k8tre dev up {name}", name.branch(), cx.spec.repo.display())),
-        ("remove it", format!("k8tre dev down {name}")),
-    ];
-    for (what, how) in lines {
-        app.ui.say(&format!("  {what:<13} {how}"));
-    }
-    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Other programs: started with an explicit argument list, bounded in time and output, ended with us.
 
+mod attached;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use crate::error::{Error, Result, ResultExt};
+pub use attached::Attached;
 
 /// A child's output beyond this is read and thrown away, so that no program can exhaust memory.
 const OUTPUT_LIMIT: usize = 4 << 20;

@@ -20,6 +20,7 @@ mod cli_whole;
 mod completion;
 mod docker;
 mod engine;
+mod ephemeral;
 mod existing;
 mod expiry;
 mod faults;

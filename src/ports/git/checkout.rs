@@ -105,6 +105,12 @@ impl Checkout {
                 return Ok(CommitId(reference.peel_to_commit().map_err(said)?.id()));
             }
         }
+        // A CI checks out a commit, and no branch has it.
+        if let (40, Ok(commit)) = (branch.len(), git2::Oid::from_str(branch))
+            && let Ok(commit) = repository.find_commit(commit)
+        {
+            return Ok(CommitId(commit.id()));
+        }
         let error = Error::usage(format!("there is no branch {branch} in {}", self.root.display()));
         let near = near(branch, self.branches()?);
         Err(match near.is_empty() {
