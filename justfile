@@ -22,6 +22,11 @@ install:
 test *args:
     cargo test {{ args }}
 
+# Every fuzz target, each so many seconds (needs nightly Rust and cargo-fuzz)
+[group('test')]
+fuzz seconds="60":
+    for target in $(cargo +nightly fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time={{ seconds }} -rss_limit_mb=2048 -timeout=10 || exit; done
+
 # End-to-end tests in the lab; with K8TRE_LAB=1 on the Docker that is there
 [group('test')]
 e2e *args:

@@ -10,7 +10,7 @@ pub fn printable(text: &str) -> String {
             '\u{1b}' => skip_escape(&mut chars),
             '\n' | '\t' => out.push(c),
             c if c.is_control() => {}
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {}
+            '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {}
             c => out.push(c),
         }
     }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn escapes_and_direction_marks_are_removed() {
-        let text = "a\u{1b}[31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{202e}txt\u{8}";
+        let text = "a\u{1b}[31mred\u{1b}[0m \u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\ \u{202e}txt\u{61c}\u{8}";
         assert_eq!(printable(text), "ared link txt");
     }
 

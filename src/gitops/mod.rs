@@ -17,7 +17,7 @@ pub mod labels;
 pub mod lint;
 pub mod named;
 pub mod overlay;
-mod params;
+pub mod params;
 mod patches;
 mod plan;
 pub mod planned;

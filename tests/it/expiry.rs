@@ -8,7 +8,7 @@ use super::support::desk::{Desk, changes};
 use super::support::shared::{HUB, UP, desk, remains};
 
 const ALICE: &str = "k8tre-alice";
-const EXPIRES: &str = "k8tre.dev/expires";
+pub const EXPIRES: &str = "k8tre.dev/expires";
 
 pub fn journal(desk: &Desk, name: &str) -> Value {
     let path = desk.path(&format!("data/environments/{name}/journal.json"));
@@ -135,7 +135,7 @@ async fn gc_removes_a_branch_without_an_environment_unless_it_holds_somebodys_wo
     }
 }
 
-fn on_secret(desk: &Desk, name: &str, patch: Value) {
+pub fn on_secret(desk: &Desk, name: &str, patch: Value) {
     desk.clusters.change(HUB, "secrets", &format!("k8tre-cluster-{name}"), &json!({"metadata": patch}));
 }
 

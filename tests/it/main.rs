@@ -38,6 +38,7 @@ mod journal;
 mod kind;
 mod kind_binary;
 mod kind_prepared;
+mod lookalikes;
 mod onboard;
 mod preflight;
 mod preflight_more;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::http::Request;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Access {
     denied: BTreeSet<String>,
     /// The UID of each token's account, and when it ends.

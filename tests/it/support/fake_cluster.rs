@@ -21,7 +21,7 @@ use super::pod_port;
 use super::probe_exec;
 use super::store::{Key, Store};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Cluster {
     pub store: Store,
     /// When Argo CD looked at an Application, by name and commit.
@@ -122,6 +122,30 @@ impl FakeClusters {
         self.world.lock().unwrap().clusters.entry(birth).or_default().store.patch(&key, object);
     }
 
+    /// The same, by its whole key.
+    pub fn plant_at(&self, cluster: &str, key: &Key, object: &Value) {
+        let (birth, _) = self.node(cluster).unwrap();
+        self.world.lock().unwrap().clusters.entry(birth).or_default().store.patch(key, object);
+    }
+
+    pub fn at(&self, cluster: &str, key: &Key) -> Option<Value> {
+        let (birth, _) = self.node(cluster)?;
+        self.world.lock().unwrap().clusters.get(&birth)?.store.get(key).cloned()
+    }
+
+    /// Where there is an object in a cluster.
+    pub fn keys(&self, cluster: &str) -> Vec<Key> {
+        let Some((birth, _)) = self.node(cluster) else { return Vec::new() };
+        let world = self.world.lock().unwrap();
+        world
+            .clusters
+            .get(&birth)
+            .into_iter()
+            .flat_map(|cluster| cluster.store.all())
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+
     /// What Argo CD reads where an Application names another address than the cluster's own git server.
     pub fn remote(&self, repository: PathBuf) {
         self.world.lock().unwrap().remote = Some(repository);
@@ -197,6 +221,12 @@ impl FakeClusters {
         git_exec::tip(&self.repository(&self.node(cluster)?.0), branch)
     }
 
+    /// A file as it is on that branch.
+    pub fn published_file(&self, cluster: &str, branch: &str, path: &str) -> Option<String> {
+        let repository = self.repository(&self.node(cluster)?.0);
+        git_exec::file(&repository, &git_exec::tip(&repository, branch)?, path)
+    }
+
     fn repository(&self, birth: &str) -> PathBuf {
         self.repositories.path().join(birth)
     }
@@ -241,7 +271,15 @@ impl FakeClusters {
         let answer = {
             let mut world = self.world.lock().unwrap();
             let World { clusters, applications, health, resources, logs, remote, private } = &mut *world;
-            let cluster = clusters.entry(birth.clone()).or_default();
+            let mut pretended;
+            let cluster = match pass {
+                // Said of a copy, which is forgotten.
+                Pass::Lie => {
+                    pretended = clusters.get(&birth).cloned().unwrap_or_default();
+                    &mut pretended
+                }
+                _ => clusters.entry(birth.clone()).or_default(),
+            };
             if rest.contains("/applications") {
                 deploy(
                     cluster,

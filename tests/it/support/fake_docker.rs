@@ -160,6 +160,7 @@ async fn serve(mut stream: UnixStream, world: Arc<Mutex<World>>, root: PathBuf, 
     let response = match pass {
         Pass::Drop => return,
         Pass::Fail => json_response(500, &json!({"message": "the fake was told to fail"})),
+        Pass::Lie => pretend(&world, &root, request),
         Pass::Go | Pass::GoThenDrop | Pass::GoThenHold => respond(&world, &root, request),
     };
     match pass {
@@ -184,6 +185,22 @@ fn has_effect(request: &Request) -> bool {
         }
         "POST" => !request.path().contains("/exec/"),
         _ => false,
+    }
+}
+
+/// Says of a change that it was made.
+fn pretend(world: &Mutex<World>, root: &Path, request: Request) -> Response {
+    let (method, path) = (request.method.clone(), request.path().to_owned());
+    match method.as_str() {
+        "DELETE" if path.contains("/images/") => json_response(200, &json!([])),
+        "POST" if path.ends_with("/containers/create") => json_response(201, &json!({"Id": "none", "Warnings": []})),
+        "POST" if path.ends_with("/commit") => json_response(201, &json!({"Id": "sha256:none"})),
+        "POST" if path.ends_with("/exec") => {
+            let mut body: Value = serde_json::from_slice(&request.body).unwrap();
+            body["Cmd"] = json!(["true"]);
+            respond(world, root, Request { body: body.to_string().into_bytes(), ..request })
+        }
+        _ => Response::new(204, ""),
     }
 }
 

@@ -39,6 +39,7 @@ case $all in
     cat > "$dir/config-$name.json"
     case $(gate) in
       hold-all) hold ;;
+      lie) : > "$dir/held"; echo open > "$dir/gate"; exit 0 ;;
       fail) : > "$dir/held"; echo "ERROR: failed to create cluster: the fake was told to fail" >&2; exit 1 ;;
     esac
     if ls "$containers/$name-"* >/dev/null 2>&1; then
@@ -75,6 +76,7 @@ case $all in
   "delete cluster"*)
     case $(gate) in
       hold-all) hold ;;
+      lie) : > "$dir/held"; echo open > "$dir/gate"; exit 0 ;;
       fail) : > "$dir/held"; echo "ERROR: the fake was told to fail" >&2; exit 1 ;;
     esac
     [ "$mode" = stubborn ] && { echo "ERROR: failed to delete" >&2; exit 1; }

@@ -2,7 +2,7 @@
 //! answer, whichever fake it arrives at.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -18,6 +18,8 @@ pub enum Rule {
     Fail,
     /// The next change is done, and its answer lost.
     Lose,
+    /// The next change is said to be done, and is not.
+    Lie,
 }
 
 impl Rule {
@@ -28,6 +30,7 @@ impl Rule {
             Rule::HoldAfter => "hold-after",
             Rule::Fail => "fail",
             Rule::Lose => "lose",
+            Rule::Lie => "lie",
         }
     }
 }
@@ -40,19 +43,33 @@ pub enum Pass {
     Fail,
     GoThenDrop,
     GoThenHold,
+    Lie,
+}
+
+/// The changes that were asked for, and the rule that one of them is to meet.
+#[derive(Default)]
+struct Changes {
+    met: usize,
+    armed: Option<(usize, Rule)>,
 }
 
 #[derive(Clone)]
 pub struct Gate {
     rule: Arc<watch::Sender<Rule>>,
     reached: Arc<watch::Sender<bool>>,
+    changes: Arc<Mutex<Changes>>,
     /// Where the fake kind, being a shell script, reads the rule and says that it met it.
     folder: Option<PathBuf>,
 }
 
 impl Gate {
     pub fn open_always() -> Gate {
-        Gate { rule: Arc::new(watch::channel(Rule::Open).0), reached: Arc::new(watch::channel(false).0), folder: None }
+        Gate {
+            rule: Arc::new(watch::channel(Rule::Open).0),
+            reached: Arc::new(watch::channel(false).0),
+            changes: Arc::default(),
+            folder: None,
+        }
     }
 
     pub fn with_folder(&self, folder: &Path) -> Gate {
@@ -68,6 +85,32 @@ impl Gate {
         }
         self.reached.send_replace(false);
         self.rule.send_replace(rule);
+    }
+
+    /// Counts changes from now on.
+    pub fn count(&self) {
+        *self.changes.lock().unwrap() = Changes::default();
+    }
+
+    /// How many there were since.
+    pub fn counted(&self) -> usize {
+        self.changes.lock().unwrap().met
+    }
+
+    /// The rule is set when the change of this number comes, counted from now on.
+    pub fn set_at(&self, number: usize, rule: Rule) {
+        *self.changes.lock().unwrap() = Changes { met: 0, armed: Some((number, rule)) };
+    }
+
+    fn meet(&self) {
+        let mut changes = self.changes.lock().unwrap();
+        changes.met += 1;
+        if let Some((number, rule)) = changes.armed
+            && changes.met == number
+        {
+            changes.armed = None;
+            self.set(rule);
+        }
     }
 
     /// Whether a request has met the rule.
@@ -87,6 +130,9 @@ impl Gate {
     }
 
     pub async fn enter(&self, effect: bool) -> Pass {
+        if effect {
+            self.meet();
+        }
         let rule = *self.rule.borrow();
         if rule == Rule::Open || (rule != Rule::HoldAll && !effect) {
             return Pass::Go;
@@ -100,6 +146,7 @@ impl Gate {
             Rule::HoldAfter => Pass::GoThenHold,
             Rule::Fail if first => Pass::Fail,
             Rule::Lose if first => Pass::GoThenDrop,
+            Rule::Lie if first => Pass::Lie,
             _ => Pass::Go,
         }
     }

@@ -42,6 +42,9 @@ pub async fn serve(stream: TcpStream, request: &Request, repository: &Path, pass
     if !repository.exists() {
         git2::Repository::init_bare(repository).unwrap();
     }
+    // What is pretended goes to a copy, which is forgotten.
+    let copy = (pass == Pass::Lie).then(|| copied(repository));
+    let repository = copy.as_ref().map_or(repository, |copy| copy.path());
     let socket = websocket(stream, request).await;
     let (mut outgoing, mut incoming) = socket.split();
 
@@ -74,7 +77,9 @@ pub async fn serve(stream: TcpStream, request: &Request, repository: &Path, pass
             };
             match data {
                 // An answer that is to be lost is git's report of what it has done.
-                Some(data) if pass == Pass::Go || !data.windows(9).any(|part| part == b"unpack ok") => {
+                Some(data)
+                    if matches!(pass, Pass::Go | Pass::Lie) || !data.windows(9).any(|part| part == b"unpack ok") =>
+                {
                     let framed: Vec<u8> = [&[channel], data.as_slice()].concat();
                     outgoing.send(Message::binary(framed)).await.ok();
                 }
@@ -103,6 +108,13 @@ pub async fn serve(stream: TcpStream, request: &Request, repository: &Path, pass
     let framed = [&[STATUS], status.to_string().as_bytes()].concat();
     outgoing.send(Message::binary(framed)).await.ok();
     outgoing.close().await.ok();
+}
+
+fn copied(repository: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    let copied = std::process::Command::new("cp").arg("-a").arg(repository.join(".")).arg(copy.path()).status();
+    assert!(copied.unwrap().success());
+    copy
 }
 
 /// Answers the request to change protocols.

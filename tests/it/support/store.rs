@@ -14,7 +14,7 @@ pub struct Key {
     pub name: String,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Store {
     objects: BTreeMap<Key, Value>,
     version: u64,
