@@ -127,8 +127,13 @@ impl Ui {
             self.say(&format!("  {} {}", self.bar(), self.paint(&printable(line), Style::new().dimmed())));
         }
         for hint in error.hints() {
-            self.say(&format!("{} {}", self.paint("hint:", Style::new().cyan().bold()), printable(hint)));
+            self.hint(hint);
         }
+    }
+
+    /// A way on.
+    pub fn hint(&self, hint: &str) {
+        self.say(&format!("{} {}", self.paint("hint:", Style::new().cyan().bold()), printable(hint)));
     }
 
     /// Asks; without a terminal that is an error which names the flag that answers.

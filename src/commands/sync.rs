@@ -56,7 +56,7 @@ pub async fn run(app: &App, args: &SyncArgs) -> Result<u8> {
     if report.is_fine() {
         return Ok(0);
     }
-    app.ui.say(&format!("hint: see what is wrong: k8tre dev status {name}; try again: k8tre dev sync {name}"));
+    app.ui.hint(&format!("see what is wrong: k8tre dev status {name}; try again: k8tre dev sync {name}"));
     Ok(Kind::Unhealthy.exit_code())
 }
 

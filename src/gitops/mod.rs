@@ -17,7 +17,7 @@ pub mod labels;
 pub mod lint;
 pub mod named;
 pub mod overlay;
-pub mod params;
+mod params;
 mod patches;
 mod plan;
 pub mod planned;

@@ -195,8 +195,15 @@ pub async fn settled(desk: &Desk) {
     }
 }
 
-/// The changes between two looks at a machine, as an error.
-fn unchanged(before: &Snapshot, desk: &Desk, ended: &Ended) -> Result<(), String> {
+/// Whether nothing is left of the environment, on the machine and on the shared side.
+async fn gone(repository: Repository, desk: &Desk, before: &Snapshot, ended: &Ended) -> Result<(), String> {
+    settled(desk).await;
+    if repository.is_shared()
+        && let left = shared::remains(desk, "alice")
+        && !left.is_empty()
+    {
+        return Err(format!("left on the shared side: {}\n{}", left.join(", "), ended.stderr));
+    }
     match desk::changes(before, &existing::snapshot(desk)) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("left: {}\n{}", left.join(", "), ended.stderr)),
@@ -204,7 +211,7 @@ fn unchanged(before: &Snapshot, desk: &Desk, ended: &Ended) -> Result<(), String
 }
 
 /// Tries every cell, and says which failed and how.
-async fn run<C, F>(cells: Vec<C>, attempt: fn(C) -> F)
+pub async fn run<C, F>(cells: Vec<C>, attempt: fn(C) -> F)
 where
     C: Clone + fmt::Display + Send + 'static,
     F: Future<Output = Result<(), String>> + Send + 'static,

@@ -2,16 +2,14 @@
 //! is, byte for byte, whether `up` stops because of it or goes on beside it. Which objects these are, an `up` tells.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::faults::Repository;
+use super::faults::{self, Repository};
 use super::support::desk::Desk;
 use super::support::store::Key;
 use super::support::{existing, shared, vcluster};
-
-const AT_ONCE: usize = 3;
 
 /// What a look-alike says of whose it is.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +17,23 @@ enum Mark {
     Nothing,
     /// Another environment's, of the same name.
     OtherId,
+}
+
+#[derive(Debug, Clone)]
+struct Cell {
+    repository: Repository,
+    cluster: &'static str,
+    key: Key,
+    /// What k8tre makes there.
+    made: Value,
+    mark: Mark,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Key { plural, namespace, name, .. } = &self.key;
+        write!(f, "{:?}: {plural}/{namespace}/{name} {:?}", self.repository, self.mark)
+    }
 }
 
 fn keys(desk: &Desk, cluster: &str) -> BTreeSet<Key> {
@@ -53,13 +68,7 @@ fn seen(desk: &Desk, cluster: &str, key: &Key) -> Option<Value> {
     Some(object)
 }
 
-async fn survives(
-    repository: Repository,
-    cluster: &'static str,
-    key: Key,
-    made: Value,
-    mark: Mark,
-) -> Result<(), String> {
+async fn survives(Cell { repository, cluster, key, made, mark }: Cell) -> Result<(), String> {
     let desk = repository.on_a_desk().await;
     let namespace =
         Key { group: "v1".into(), plural: "namespaces".into(), namespace: String::new(), name: key.namespace.clone() };
@@ -106,17 +115,9 @@ async fn somebodys_object_of_each_name_stays_as_it_is() {
         for key in keys(&desk, cluster).difference(&before) {
             let made = desk.clusters.at(cluster, key).unwrap();
             let mark = if cells.len() % 2 == 0 { Mark::Nothing } else { Mark::OtherId };
-            cells.push((repository, cluster, key.clone(), made, mark));
+            cells.push(Cell { repository, cluster, key: key.clone(), made, mark });
         }
     }
-    let all = cells.len();
-    assert!(all > 40, "{all}");
-    let attempts = stream::iter(cells).map(|(repository, cluster, key, made, mark)| async move {
-        let shown = format!("{repository:?}: {}/{}/{} {mark:?}", key.plural, key.namespace, key.name);
-        let result = tokio::spawn(survives(repository, cluster, key, made, mark)).await;
-        result.unwrap_or_else(|panic| Err(panic.to_string())).err().map(|why| format!("{shown}: {why}"))
-    });
-    let failed: Vec<String> =
-        attempts.buffer_unordered(AT_ONCE).filter_map(|failure| async { failure }).collect().await;
-    assert!(failed.is_empty(), "{} of {all}:\n\n{}", failed.len(), failed.join("\n"));
+    assert!(cells.len() > 40, "{}", cells.len());
+    faults::run(cells, survives).await;
 }

@@ -110,7 +110,6 @@ impl FakeClusters {
 
     /// Puts an object into a cluster behind everybody's back.
     pub fn plant(&self, cluster: &str, plural: &str, object: &Value) {
-        let (birth, _) = self.node(cluster).unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let metadata = &object["metadata"];
         let key = Key {
@@ -119,7 +118,7 @@ impl FakeClusters {
             namespace: text(&metadata["namespace"]),
             name: text(&metadata["name"]),
         };
-        self.world.lock().unwrap().clusters.entry(birth).or_default().store.patch(&key, object);
+        self.plant_at(cluster, &key, object);
     }
 
     /// The same, by its whole key.
