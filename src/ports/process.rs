@@ -4,15 +4,19 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use crate::error::{Error, Result, ResultExt};
 
 /// A child's output beyond this is read and thrown away, so that no program can exhaust memory.
 const OUTPUT_LIMIT: usize = 4 << 20;
+
+/// What git does to a repository by itself takes milliseconds. In the moment between making a lock and noting that it
+/// has to be removed, a signal leaves the lock behind, for ever.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// One run of a program. Nothing passes through a shell.
 #[derive(Debug, Clone)]
@@ -107,7 +111,7 @@ impl Program {
     }
 
     /// For a program that holds locks which only it can remove, as git does: when it is no longer waited
-    /// for it is asked to end, and not killed.
+    /// for it may complete what takes a moment, then it is asked to end, and not killed.
     pub fn gently(mut self) -> Self {
         self.gently = true;
         self
@@ -210,7 +214,7 @@ impl Program {
 }
 
 /// What happens to a program that is dropped before it has ended: its whole group is killed, or it is asked
-/// to end.
+/// to end after a moment.
 struct Stop {
     id: Option<Pid>,
     group: bool,
@@ -227,9 +231,24 @@ impl Drop for Stop {
         // One that is gone already is what was wanted.
         let _ = match self.id {
             Some(leader) if self.group => kill_process_group(leader, Signal::KILL),
-            Some(program) => kill_process(program, Signal::TERM),
-            None => Ok(()),
+            Some(program) if !ends_by_itself(program) => kill_process(program, Signal::TERM),
+            _ => Ok(()),
         };
+    }
+}
+
+/// Looks for a moment whether a child ends, and leaves it to be collected.
+fn ends_by_itself(child: Pid) -> bool {
+    let deadline = Instant::now() + GRACE;
+    loop {
+        let looked = waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+        if !matches!(looked, Ok(None)) {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -284,6 +303,25 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("it was killed with its lock in place");
+    }
+
+    #[tokio::test]
+    async fn what_takes_it_a_moment_is_not_interrupted() {
+        let folder = tempfile::tempdir().unwrap();
+        // As git between the making of a lock and the noting of it.
+        let script = "trap 'exit 1' TERM; : > lock; sleep 0.05; rm lock";
+        let work = Program::new("sh").args(["-c", script]).folder(folder.path()).gently();
+        let lock = folder.path().join("lock");
+        let started = async {
+            while !lock.exists() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            _ = work.output() => {}
+            () = started => {}
+        }
+        assert!(!lock.exists(), "its lock stays behind");
     }
 
     #[tokio::test]
