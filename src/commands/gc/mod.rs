@@ -17,6 +17,8 @@ use crate::error::{Error, Kind, Result};
 use crate::report::{SCHEMA, table};
 use places::Places;
 
+const AGAIN: &str = "k8tre dev gc";
+
 /// Something that nobody needs any more, as far as its marks tell.
 struct Candidate {
     name: String,
@@ -99,6 +101,10 @@ struct Row<'a> {
 }
 
 pub async fn run(app: &App, args: &GcArgs) -> Result<u8> {
+    collect(app, args).await.map_err(|error| error.way_on(AGAIN))
+}
+
+async fn collect(app: &App, args: &GcArgs) -> Result<u8> {
     let places = Places::of(args)?;
     let found = tokio::select! {
         biased;
@@ -130,7 +136,7 @@ pub async fn run(app: &App, args: &GcArgs) -> Result<u8> {
             false if one.what.branch_of().is_some_and(|id| in_use.contains(id)) => {
                 ("kept", "its environment is still there".to_owned())
             }
-            false => remove(app, one).await.map_err(|error| error.way_on("k8tre dev gc"))?,
+            false => remove(app, one).await?,
         };
         if let (Some(id), "kept" | "failed") = (one.what.registered(), outcome) {
             in_use.insert(id);
@@ -221,7 +227,11 @@ async fn remove(app: &App, one: &Candidate) -> Result<(&'static str, String)> {
         Err(error) if error.kind() == Kind::Interrupted => Err(error),
         // One that cannot be removed is no reason to leave the others.
         Err(error) => {
-            let error = error.way_on("k8tre dev gc");
+            let error = match &one.what {
+                // Its `down` has said how to go on.
+                What::Environment(_) => error,
+                _ => error.way_on(AGAIN),
+            };
             app.ui.error(&error);
             Ok(("failed", error.to_string()))
         }

@@ -170,7 +170,9 @@ async fn end(work: Work, repository: Repository, desk: &Desk, before: &Snapshot,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "four minutes; not yet seen to pass in every cell"]
+// Open where a change was only said to be made: a second `sync` takes the git server's word for it, `down` forgets what it
+// was told is gone, and `gc` takes a registration without its Secret for one that sleeps.
+#[ignore = "five minutes, and five kinds of cells fail for these reasons"]
 async fn whatever_happens_during_sync_pause_resume_and_gc_the_next_one_completes_it() {
     let mut cells = Vec::new();
     for (work, repositories) in WORKS {
