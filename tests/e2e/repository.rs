@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -151,10 +151,13 @@ fn a_branch_is_read_from_a_remote_and_removed_there() {
     drop(daemon);
 }
 
-/// Where this machine is for the containers of its Docker.
+/// Where this machine is for the containers of its Docker: the gateway, which a Docker that was started again does not
+/// always tell, is the first address of its network.
 pub fn bridge(world: &World) -> IpAddr {
-    let inspect = ["network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"];
-    world.docker(&inspect).expect(0).stdout.trim().parse().expect("an address")
+    let inspect = ["network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Subnet}}"];
+    let subnet = world.docker(&inspect).expect(0).stdout;
+    let base: Ipv4Addr = subnet.trim().split('/').next().and_then(|base| base.parse().ok()).expect("a subnet");
+    IpAddr::V4(Ipv4Addr::from_bits(base.to_bits() + 1))
 }
 
 /// A real git daemon that takes pushes, at an address that pods reach too.
